@@ -46,6 +46,13 @@ export class BoundedQueue {
     return this.run(task, wait.signal).finally(() => clearTimeout(timer));
   }
 
+  /** Resolves to a function that ends the turn, for a task that other code runs. */
+  begin(waitMs: number): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      this.runWithin(waitMs, () => new Promise<void>((end) => resolve(end))).catch(reject);
+    });
+  }
+
   private waitForSlot(abandoned: AbortSignal | undefined): Promise<void> {
     if (this.waiting >= this.bounds.maxWaiting) throw new QueueFullError();
     return new Promise((resolve, reject) => {

@@ -2,6 +2,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { QueueFullError } from '../../src/platform/bounded-queue.js';
 import {
   DeadlineExceededError,
   isDuplicate,
@@ -24,7 +25,7 @@ const UNAVAILABLE = [
   ...['SQLITE_READONLY', 'SQLITE_NOMEM', 'SQLITE_PROTOCOL'].map((code) => ({ code })),
   ...['ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].map((code) => ({ code })),
   ...['PROTOCOL_CONNECTION_LOST', 'SQLITE_FULL', 'SQLITE_IOERR_READ'].map((code) => ({ code })),
-  { message: 'Queue limit reached.' },
+  new QueueFullError(),
   { message: 'Pool is closed.' },
   new DeadlineExceededError(1_000),
 ];

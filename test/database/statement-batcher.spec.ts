@@ -1,9 +1,11 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { MYSQL_DIALECT, type SqlValue } from '../../src/platform/database/sql-dialect.js';
 import { insertStatement, type Statement, selectStatement } from '../../src/platform/database/statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
+import { requestContext } from '../../src/platform/request-context/request-context.js';
+import { deferred } from '../support/deferred.js';
 
 @Entity('person')
 class Person {
@@ -35,7 +37,7 @@ function selects() {
     split: splitRows,
     copy: copyRows,
     send: async (statement, uses) => {
-      const { sql, parameters } = textOf(statement, uses);
+      const { sql, parameters } = textOf(statement, uses());
       sent.push({ sql, parameters });
       if (parameters.includes('bad')) throw new Error('of this one');
       if (parameters.includes('away')) throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });
@@ -101,7 +103,7 @@ it('sends a SELECT once for uses with equal parameters, and gives each use rows 
 
 it('compares times by their value', async () => {
   const sent: SqlValue[][] = [];
-  const send = async (_: Statement, uses: SqlValue[][]) => sent.splice(0, 0, uses.flat());
+  const send = async (_: Statement, uses: () => SqlValue[][]) => sent.splice(0, 0, uses().flat());
   const batcher = new StatementBatcher<unknown[]>({
     mayPad: true,
     split: (_, size) => Array<unknown[]>(size).fill([]),
@@ -137,9 +139,9 @@ it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no r
     mayPad: false,
     split: splitInserts,
     send: async (statement, uses) => {
-      const { sql, parameters } = textOf(statement, uses);
+      const { sql, parameters } = textOf(statement, uses());
       sent.push([sql, parameters]);
-      return uses.length;
+      return uses().length;
     },
   });
   const inserted = await Promise.all(['a', 'b', 'c'].map((id) => batcher.send(INSERT, [id, 'A'])));
@@ -150,11 +152,42 @@ it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no r
   ]);
 });
 
+it('leaves out the INSERT of a request that gets 503 before the batch is sent, and waits as long as the others may', async () => {
+  const connected = deferred();
+  const sent: SqlValue[][] = [];
+  const waits: number[] = [];
+  const batcher = new StatementBatcher<number>({
+    mayPad: false,
+    split: splitInserts,
+    send: async (_statement, uses, waitMs) => {
+      waits.push(waitMs);
+      await connected.promise;
+      sent.push(uses().flat());
+      return uses().length;
+    },
+  });
+  const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+  const remaining = vi.spyOn(requestContext, 'remainingMs');
+  const insert = (id: string, remainingMs: number) => {
+    remaining.mockReturnValueOnce(remainingMs);
+    return batcher.send(INSERT, [id, 'A']);
+  };
+  const inserted = Promise.all([insert('short', 100), insert('long', 900)]);
+  await nextTick();
+  now.mockReturnValue(101);
+  connected.resolve();
+  await inserted;
+  expect({ sent, waits }).toEqual({ sent: [['long', 'A']], waits: [900] });
+});
+
 it('repeats each SELECT separately if the rows of a batch have no statement index', async () => {
   const batcher = new StatementBatcher<unknown[]>({
     mayPad: true,
     split: splitRows,
-    send: async (_, uses) => uses.flat().map((id) => ({ id })),
+    send: async (_, uses) =>
+      uses()
+        .flat()
+        .map((id) => ({ id })),
   });
   const results = await Promise.all(['a', 'b'].map((id) => batcher.send(FIND, [id])));
   expect(results).toEqual([[{ id: 'a' }], [{ id: 'b' }]]);

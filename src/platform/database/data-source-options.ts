@@ -54,7 +54,6 @@ export function dataSourceOptions(
     connectTimeout: 1_000,
     poolSize: configuration.DB_POOL_SIZE,
     extra: {
-      queueLimit: 100 * configuration.DB_POOL_SIZE,
       enableKeepAlive: true,
       jsonStrings: true,
       // MySQL gives integer expressions the type BIGINT or DECIMAL; TypeORM's default returns these as strings

@@ -1,3 +1,4 @@
+import { QueueFullError } from '../bounded-queue.js';
 import { requestContext } from '../request-context/request-context.js';
 
 /** mysql2 sets `errno`; libsql and the network set `code`. */
@@ -35,8 +36,8 @@ const SQLITE_PERMANENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|RANGE|MISUSE|TOOBIG
 export class DeadlineExceededError extends Error {
   readonly code = 'DEADLINE_EXCEEDED';
 
-  constructor(milliseconds: number) {
-    super(`the database did not respond within ${Math.round(milliseconds)} ms`);
+  constructor(milliseconds: number, details = '') {
+    super(`the database did not respond within ${Math.round(milliseconds)} ms${details}`);
   }
 }
 
@@ -71,15 +72,14 @@ export function isDuplicate(error: unknown): boolean {
 /** Whether the database is unavailable, or still rolls back after all retries. The caller may repeat the request. */
 export function isUnavailable(error: unknown): boolean {
   const { errno = 0, code = '', fatal } = error as DriverError;
-  if (error instanceof DeadlineExceededError || fatal) return true;
+  if (error instanceof DeadlineExceededError || error instanceof QueueFullError || fatal) return true;
   if (isDuplicate(error)) return false;
   // the numbers of Node are negative
   if (errno > 0) return !WRONG_STATEMENT_ERRNOS.has(errno);
   if (code.startsWith('SQLITE_')) return !SQLITE_PERMANENT.test(code);
   return (
     // errors of the network (ECONNRESET) and of mysql2 (PROTOCOL_…), but not of the server (ER_…) or of Node (ERR_…)
-    /^(E(?!RR?_)[A-Z_]+|PROTOCOL_.*)$/.test(code) ||
-    /^(Queue limit reached|Pool is closed|No connections)/.test(String((error as Error).message))
+    /^(E(?!RR?_)[A-Z_]+|PROTOCOL_.*)$/.test(code) || /^Pool is closed/.test(String((error as Error).message))
   );
 }
 
@@ -119,11 +119,15 @@ export function withinDeadline<Result>(send: () => Promise<Result>, limitMs = ST
   return withTimeout(send(), remaining);
 }
 
-/** The work itself continues. Sockets are read once more, as a response may have come while the process was paused. */
-export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number): Promise<Result> {
+/**
+ * The work itself continues. Sockets are read once more, as a response may have come while the process was paused.
+ *
+ * @param limitMs the time limit of which `timeoutMs` are left
+ */
+export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number, limitMs = timeoutMs): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => setImmediate(() => reject(new DeadlineExceededError(timeoutMs))), timeoutMs);
+    timer = setTimeout(() => setImmediate(() => reject(new DeadlineExceededError(limitMs))), timeoutMs);
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -1,34 +1,40 @@
 import mysql, { type PoolConnection, type ResultSetHeader, type TypedParameterValue } from 'mysql2';
-import type { DataSource, EntityManager, QueryResult } from 'typeorm';
+import type { DataSource, EntityManager, QueryResult, QueryRunner } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { STATEMENTS_TIMEOUT_MS } from '../request-context/request-context.js';
 import {
   DeadlineExceededError,
   isUnavailable,
   leavesSessionIntact,
+  remainingMs,
   STATEMENT_TIMEOUT_MS,
   withTimeout,
 } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
 import { hasIdleLimit, type MysqlPool, poolOf } from './mysql-pool.js';
-import { type PoolUsage, SqlClient } from './sql-client.js';
+import { SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
-import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
+import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
 /** Unlike the time-outs of mysql2's pool, the limit of a statement includes its wait for a connection. */
 export class MysqlClient extends SqlClient {
   readonly dialect = MYSQL_DIALECT;
-  private rejected = 0;
   private readonly selects = new StatementBatcher<unknown[]>({
     mayPad: true,
-    send: (statement, uses) => this.send(statement.text(MYSQL_DIALECT, uses.length), uses.flat()) as Promise<unknown[]>,
+    send: (statement, uses, waitMs) => {
+      const execute = (connection: PoolConnection) => {
+        const parameters = uses();
+        return executeOn(connection, statement.text(MYSQL_DIALECT, parameters.length), parameters.flat());
+      };
+      return this.withConnection(execute, waitMs) as Promise<unknown[]>;
+    },
     split: splitRows,
     copy: copyRows,
   });
   private readonly writes = new StatementBatcher<number>({
     mayPad: false,
-    send: (statement, uses) => this.writeAll(statement.writes(uses)),
+    send: (statement, uses, waitMs) => this.writeAll(statement, uses, waitMs),
     split: splitInserts,
   });
 
@@ -52,130 +58,102 @@ export class MysqlClient extends SqlClient {
   }
 
   query(sql: string, parameters: unknown[]): Promise<QueryResult> {
-    return this.withConnection((connection) => {
-      const runner = Object.create(this.dataSource.driver.createQueryRunner('master'), {
-        connect: { value: async () => connection },
-      });
-      return runner.query(sql, parameters, true);
-    });
+    const send = (connection: PoolConnection) => runnerOn(connection, this.dataSource).query(sql, parameters, true);
+    return this.withConnection(send, remainingMs(Infinity));
   }
 
   async transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
     const until = performance.now() + timeoutMs;
     try {
-      return await this.transactions.runWithin(timeoutMs, () =>
-        runTransaction(this.dataSource, work, until - performance.now()),
-      );
+      return await this.transactions.runWithin(timeoutMs, () => this.runTransaction(work, until - performance.now()));
     } catch (error) {
       throw error instanceof AbandonedTaskError ? new DeadlineExceededError(timeoutMs) : error;
     }
   }
 
-  override usage(): PoolUsage {
-    return { ...this.pool.usage(), rejected: this.rejected };
+  override usage() {
+    return this.pool.usage();
   }
 
-  private async writeAll(writes: BoundWrite[]): Promise<number> {
-    const [first] = writes as [BoundWrite];
-    const result =
-      writes.length === 1
-        ? await this.send(first.statement.text(MYSQL_DIALECT, first.size), first.parameters)
-        : await this.sendTransaction(writes);
-    return (result as ResultSetHeader).affectedRows;
+  private async writeAll(statement: Statement, uses: () => SqlValue[][], waitMs: number): Promise<number> {
+    const isTransaction = statement.writes(uses()).length > 1;
+    const write = async (connection: PoolConnection) => {
+      const [first, ...others] = statement.writes(uses()) as [BoundWrite, ...BoundWrite[]];
+      if (others.length === 0) return executeWrite(connection, first);
+      const [result] = await sendTransaction(connection, [first, ...others]);
+      return result;
+    };
+    const timeoutMs = isTransaction ? STATEMENTS_TIMEOUT_MS : STATEMENT_TIMEOUT_MS;
+    return ((await this.withConnection(write, waitMs, timeoutMs)) as ResultSetHeader).affectedRows;
   }
 
-  /** It does not wait for other transactions. Resolves to the result of the first write. */
-  private async sendTransaction(writes: BoundWrite[]): Promise<unknown> {
-    const send = (connection: PoolConnection) => sendTransaction(connection, writes);
-    const [first] = await this.withConnection(send, STATEMENTS_TIMEOUT_MS);
-    return first;
-  }
-
-  private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
-    return this.withConnection((connection) => result((done) => connection.execute(sql, asSent(parameters), done)));
-  }
-
+  /**
+   * @param waitMs how long the statement may wait for a connection: until its request has got its response
+   * @param timeoutMs limit of the wait and the work together
+   */
   private async withConnection<Result>(
     work: (connection: PoolConnection) => Promise<Result>,
+    waitMs: number,
     timeoutMs = STATEMENT_TIMEOUT_MS,
   ): Promise<Result> {
-    let connection: PoolConnection | undefined;
-    let isOver = false;
     const until = performance.now() + timeoutMs;
-    const send = async () => {
-      const acquired = await result<PoolConnection>((done) => this.pool.getConnection(done));
-      // a timer of Node may end before `until`
-      if (isOver || performance.now() >= until) {
-        acquired.release();
-        throw new DeadlineExceededError(timeoutMs);
-      }
-      connection = acquired;
-      return work(acquired);
-    };
+    const connection = await this.pool.acquire(Math.min(waitMs, timeoutMs));
     try {
-      const done = await withTimeout(send(), timeoutMs);
-      connection?.release();
-      return done as Result;
+      const done = await withTimeout(work(connection), until - performance.now(), timeoutMs);
+      connection.release();
+      return done;
     } catch (error) {
-      isOver = true;
-      if ((error as Error).message.startsWith('Queue limit')) this.rejected++;
       // a late response must not reach the next statement
-      if (leavesSessionIntact(error)) connection?.release();
-      else connection?.destroy();
+      if (leavesSessionIntact(error)) connection.release();
+      else connection.destroy();
       throw error;
     }
   }
+
+  /**
+   * A connection whose transaction did not end cleanly is destroyed, which rolls the transaction back. `timeoutMs` limits
+   * the wait for a connection and the work. COMMIT has at least 1 s, because its outcome is unknown after a time-out.
+   */
+  private async runTransaction<Result>(
+    work: (manager: EntityManager) => Promise<Result>,
+    timeoutMs: number,
+  ): Promise<Result> {
+    const until = performance.now() + timeoutMs;
+    const connection = await this.pool.acquire(timeoutMs);
+    const shared = runnerOn(connection, this.dataSource);
+    const { runner, end } = transactionRunner(shared);
+    const begin = async () => {
+      await limitIdleTime(connection);
+      await shared.startTransaction();
+    };
+    const rollBack = async () => {
+      await withTimeout(end(), STATEMENT_TIMEOUT_MS);
+      await withTimeout(shared.rollbackTransaction(), STATEMENT_TIMEOUT_MS);
+    };
+    try {
+      await withTimeout(begin(), until - performance.now());
+      const result = await withTimeout(work(this.dataSource.createEntityManager(runner)), until - performance.now());
+      await withTimeout(end(), until - performance.now());
+      await withTimeout(shared.commitTransaction(), Math.max(until - performance.now(), STATEMENT_TIMEOUT_MS));
+      return result;
+    } catch (error) {
+      if (isUnavailable(error) && !leavesSessionIntact(error)) connection.destroy();
+      else await rollBack().catch(() => connection.destroy());
+      throw error;
+    } finally {
+      removeIdleLimit(connection);
+      connection.release();
+    }
+  }
+}
+
+/** A query runner of TypeORM that uses this connection, and does not release it. */
+function runnerOn(connection: PoolConnection, { driver }: DataSource): QueryRunner {
+  return Object.create(driver.createQueryRunner('master'), { connect: { value: async () => connection } });
 }
 
 /** Without this limit, the server would hold the locks of a lost host's transaction for 8 hours. */
 const IDLE_TIMEOUT_SECONDS = 10;
-
-/**
- * A connection whose transaction did not end cleanly is destroyed, which rolls the transaction back. `timeoutMs` limits
- * the wait for a connection and the work. COMMIT has at least 1 s, because its outcome is unknown after a time-out.
- */
-async function runTransaction<Result>(
-  dataSource: DataSource,
-  work: (manager: EntityManager) => Promise<Result>,
-  timeoutMs: number,
-): Promise<Result> {
-  const until = performance.now() + timeoutMs;
-  const shared = dataSource.driver.createQueryRunner('master');
-  const { runner, end } = transactionRunner(shared);
-  let connection: PoolConnection | undefined;
-  let isOver = false;
-  const begin = async () => {
-    const acquired: PoolConnection = await shared.connect();
-    if (isOver) return acquired.release(); // the caller has got its error
-    connection = acquired;
-    await limitIdleTime(acquired);
-    await shared.startTransaction();
-  };
-  try {
-    await withTimeout(begin(), timeoutMs);
-    const result = await withTimeout(work(dataSource.createEntityManager(runner)), until - performance.now());
-    await withTimeout(end(), until - performance.now());
-    await withTimeout(shared.commitTransaction(), Math.max(until - performance.now(), STATEMENT_TIMEOUT_MS));
-    return result;
-  } catch (error) {
-    isOver = true;
-    if (isUnavailable(error) && !leavesSessionIntact(error)) connection?.destroy();
-    else await rollBack();
-    throw error;
-  } finally {
-    if (connection) removeIdleLimit(connection);
-    await shared.release();
-  }
-
-  async function rollBack(): Promise<void> {
-    try {
-      await withTimeout(end(), STATEMENT_TIMEOUT_MS);
-      await withTimeout(shared.rollbackTransaction(), STATEMENT_TIMEOUT_MS);
-    } catch {
-      connection?.destroy();
-    }
-  }
-}
 
 /** After an error that does not leave the session intact, the caller destroys the connection, which rolls back. */
 export async function sendTransaction(connection: PoolConnection, writes: BoundWrite[]): Promise<unknown[]> {
@@ -183,10 +161,7 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
   try {
     const results: unknown[] = [];
     await send(connection, 'START TRANSACTION');
-    for (const { statement, parameters, size } of writes) {
-      const sql = statement.text(MYSQL_DIALECT, size);
-      results.push(await result((done) => connection.execute(sql, asSent(parameters), done)));
-    }
+    for (const write of writes) results.push(await executeWrite(connection, write));
     await send(connection, 'COMMIT');
     return results;
   } catch (error) {
@@ -207,6 +182,12 @@ function removeIdleLimit(connection: PoolConnection): void {
 }
 
 const send = (connection: PoolConnection, sql: string) => result((done) => connection.query(sql, done));
+
+const executeOn = (connection: PoolConnection, sql: string, parameters: SqlValue[]) =>
+  result((done) => connection.execute(sql, asSent(parameters), done));
+
+const executeWrite = (connection: PoolConnection, { statement, parameters, size }: BoundWrite) =>
+  executeOn(connection, statement.text(MYSQL_DIALECT, size), parameters);
 
 function result<Value>(work: (done: (error: Error | null, value: Value) => void) => void): Promise<Value> {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,13 @@
 import mysql, { type Pool, type PoolConnection, type PoolOptions } from 'mysql2';
 import type { DataSource } from 'typeorm';
-import { explain, leavesSessionIntact, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
+import { BoundedQueue, QueueFullError } from '../bounded-queue.js';
+import {
+  DeadlineExceededError,
+  explain,
+  leavesSessionIntact,
+  STATEMENT_TIMEOUT_MS,
+  withTimeout,
+} from './database-errors.js';
 import type { DatabaseUrlFile } from './database-url-file.js';
 import type { MysqlServer } from './mysql-server.js';
 
@@ -37,16 +44,23 @@ export function hasIdleLimit(connection: PoolConnection): boolean {
   return withIdleLimit.has(connection);
 }
 
-type Acquired = (error: Error | null, connection: PoolConnection) => void;
+type Acquired = (error: Error | null, connection?: PoolConnection) => void;
+
+const START_TIMEOUT_MS = 10_000;
+
+const MAX_WAITING_PER_CONNECTION_COUNT = 100;
 
 /** The connections to a server, also those of TypeORM. Each one has the settings above before its first statement. */
 export class MysqlPool {
   private readonly opened = new Set<PoolConnection>();
-  private readonly used = new Set<PoolConnection>();
+  /** Connections in use, each with the function that ends its turn. */
+  private readonly used = new Map<PoolConnection, () => void>();
   /** The settings of each connection that is new. */
   private readonly settings = new WeakMap<PoolConnection, Promise<void>>();
   private readonly options: PoolOptions;
-  private waiting = 0;
+  /** A caller with a turn uses a connection or opens one. So nobody is in the queue of mysql2, which nobody can leave. */
+  private readonly turns: BoundedQueue;
+  private rejected = 0;
   private pool: Pool;
 
   constructor(
@@ -54,41 +68,80 @@ export class MysqlPool {
     private readonly file?: DatabaseUrlFile,
   ) {
     this.options = { ...options, ...file?.server };
+    const maxRunning = options.connectionLimit as number;
+    this.turns = new BoundedQueue({ maxRunning, maxWaiting: MAX_WAITING_PER_CONNECTION_COUNT * maxRunning });
     this.pool = this.open();
     file?.follow(this);
   }
 
+  /** For TypeORM, during a start. */
   getConnection(done: Acquired): void {
-    this.waiting++;
+    this.acquire(START_TIMEOUT_MS).then((connection) => done(null, connection), done);
+  }
+
+  /** @throws QueueFullError; DeadlineExceededError after `timeoutMs`; the caller then waits no more */
+  async acquire(timeoutMs: number): Promise<PoolConnection> {
+    const until = performance.now() + timeoutMs;
+    const endTurn = await this.waitForTurn(timeoutMs);
+    const connecting = this.connect(endTurn);
+    try {
+      const connection = await withTimeout(connecting, until - performance.now(), timeoutMs);
+      // a timer of Node may end before `until`
+      if (performance.now() < until) return connection;
+      throw new DeadlineExceededError(timeoutMs);
+    } catch (error) {
+      connecting.then(
+        (connection) => connection.release(),
+        () => undefined,
+      );
+      throw error;
+    }
+  }
+
+  private async waitForTurn(timeoutMs: number): Promise<() => void> {
+    try {
+      return await this.turns.begin(timeoutMs);
+    } catch (error) {
+      if (!(error instanceof QueueFullError)) throw new DeadlineExceededError(timeoutMs, ': no connection was free');
+      this.rejected++;
+      throw error;
+    }
+  }
+
+  /** Ends by itself, because opening a connection and its settings have time limits. */
+  private async connect(endTurn: () => void): Promise<PoolConnection> {
     const { pool } = this;
-    pool.getConnection((error, connection) => {
-      this.waiting--;
-      if (error && pool !== this.pool) return this.getConnection(done); // the service moved to another server meanwhile
-      if (error) {
-        explain(error);
-        void this.file?.check();
-        return done(error, connection);
-      }
-      this.used.add(connection);
-      const settings = this.settings.get(connection);
-      if (!settings) return done(null, connection);
+    let connection: PoolConnection;
+    try {
+      connection = await new Promise((resolve, reject) => {
+        pool.getConnection((error, opened) => (error ? reject(error) : resolve(opened)));
+      });
+    } catch (error) {
+      if (pool !== this.pool) return this.connect(endTurn); // the service moved to another server meanwhile
+      endTurn();
+      explain(error as Error);
+      void this.file?.check();
+      throw error;
+    }
+    this.used.set(connection, endTurn);
+    try {
+      await this.settings.get(connection);
       this.settings.delete(connection);
-      const fail = (cause: Error) => {
-        connection.destroy();
-        done(cause, connection);
-      };
-      settings.then(() => done(null, connection), fail);
-    });
+      return connection;
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
   }
 
   end(done: (error?: NodeJS.ErrnoException | null) => void): void {
     this.pool.end(done);
   }
 
-  usage(): { limit: number; inUse: number; idle: number; waiting: number } {
-    const { opened, used, waiting } = this;
+  usage() {
+    const { opened, used, turns, rejected } = this;
     const limit = this.options.connectionLimit as number;
-    return { limit, inUse: used.size, idle: opened.size - used.size, waiting };
+    return { limit, inUse: used.size, idle: opened.size - used.size, waiting: turns.waiting, rejected };
   }
 
   /** Opens a connection to another server. */
@@ -129,9 +182,13 @@ export class MysqlPool {
   private follow(connection: PoolConnection, isCurrent: () => boolean): void {
     const { release, destroy } = connection;
     let isIntact = true;
+    const endUse = () => {
+      this.used.get(connection)?.();
+      this.used.delete(connection);
+    };
     const forget = () => {
       this.opened.delete(connection);
-      this.used.delete(connection);
+      endUse();
     };
     this.opened.add(connection);
     // the pool removes the connection; without a listener the error would end the process
@@ -147,8 +204,8 @@ export class MysqlPool {
     };
     connection.release = () => {
       if (!isIntact || !isCurrent()) return connection.destroy();
-      this.used.delete(connection);
       release.call(connection);
+      endUse();
     };
   }
 }

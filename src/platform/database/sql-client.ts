@@ -3,9 +3,6 @@ import type { MysqlPool } from './mysql-pool.js';
 import type { SqlDialect, SqlValue } from './sql-dialect.js';
 import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
-/** `rejected`: the number of statements since the start for which too many waited already. */
-export type PoolUsage = ReturnType<MysqlPool['usage']> & { rejected: number };
-
 export abstract class SqlClient {
   abstract readonly dialect: SqlDialect;
 
@@ -19,7 +16,7 @@ export abstract class SqlClient {
 
   abstract transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result>;
 
-  usage?(): PoolUsage;
+  usage?(): ReturnType<MysqlPool['usage']>;
 
   /** Only of the embedded database, as the metric `cas_database_seconds_without_write`. */
   secondsWithoutWrite?(): Promise<number>;

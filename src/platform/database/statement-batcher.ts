@@ -1,4 +1,4 @@
-import { isUnavailable } from './database-errors.js';
+import { isUnavailable, remainingMs } from './database-errors.js';
 import type { SqlValue } from './sql-dialect.js';
 import { STATEMENT_INDEX, type Statement } from './statement.js';
 
@@ -14,14 +14,21 @@ class WaitingStatement<Result> {
     this.reject = reject;
   });
 
-  constructor(readonly parameters: SqlValue[]) {}
+  constructor(
+    readonly parameters: SqlValue[],
+    /** When its request gets 503, by performance.now(). */
+    public until: number,
+  ) {}
 }
 
 interface BatchRules<Result> {
   /** Whether copies fill a batch up to the next larger size. A SELECT may be sent twice, an INSERT may not. */
   readonly mayPad: boolean;
-  /** @param uses the parameters of each use of the statement */
-  send(statement: Statement, uses: SqlValue[][]): Promise<Result>;
+  /**
+   * @param uses the parameters of each use of the statement, to be read when it is sent
+   * @param waitMs how long it may wait until then
+   */
+  send(statement: Statement, uses: () => SqlValue[][], waitMs: number): Promise<Result>;
   split(result: Result, size: number): Result[];
   /** Copies a result for one more caller with equal parameters. Without it, each use is sent. */
   copy?(result: Result): Result;
@@ -39,13 +46,18 @@ export class StatementBatcher<Result> {
 
   send(statement: Statement, parameters: SqlValue[]): Promise<Result> {
     const { send, copy } = this.rules;
-    if (!statement.batch) return send(statement, [parameters]);
+    const waitMs = remainingMs(Infinity);
+    if (!statement.batch) return send(statement, () => [parameters], waitMs);
+    const until = performance.now() + waitMs;
     if (this.waiting.size === 0) setImmediate(() => this.endTick());
     const waiting = this.waiting.get(statement) ?? [];
     const last = waiting.at(-1);
     // compared only with the statement before, so that many different statements cost no search
-    if (last && copy && areEqual(last.parameters, parameters)) return last.result.then(copy);
-    const added = new WaitingStatement<Result>(parameters);
+    if (last && copy && areEqual(last.parameters, parameters)) {
+      last.until = Math.max(last.until, until);
+      return last.result.then(copy);
+    }
+    const added = new WaitingStatement<Result>(parameters, until);
     waiting.push(added);
     this.waiting.set(statement, waiting);
     return added.result;
@@ -70,13 +82,18 @@ export class StatementBatcher<Result> {
   }
 
   private async sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): Promise<void> {
-    const { send, split } = this.rules;
+    const { send, split, mayPad } = this.rules;
     const [first] = waiting as [WaitingStatement<Result>];
-    if (size === 1) return send(statement, [first.parameters]).then(first.resolve, first.reject);
+    const waitMs = Math.max(...waiting.map(({ until }) => until)) - performance.now();
+    if (size === 1) return send(statement, () => [first.parameters], waitMs).then(first.resolve, first.reject);
     const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
-    const uses = [...waiting, ...padding].map(({ parameters }) => parameters);
+    const uses = () => {
+      // a write must not happen after the 503 of its request; an unneeded SELECT changes nothing
+      const sent = mayPad ? [...waiting, ...padding] : waiting.filter(({ until }) => performance.now() < until);
+      return sent.map(({ parameters }) => parameters);
+    };
     try {
-      const results = split(await send(statement, uses), size);
+      const results = split(await send(statement, uses, waitMs), size);
       for (const [index, use] of waiting.entries()) use.resolve(results[index] as Result);
     } catch (error) {
       // One statement's error, such as a duplicate key, must not fail the others. An outage or a rollback fails all,

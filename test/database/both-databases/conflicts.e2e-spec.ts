@@ -136,9 +136,9 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       });
     vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     await expect(queryInRequestOfAge(1_850, 2)).rejects.toThrow('did not respond within 950 ms');
-    const getConnection = vi.spyOn(poolOf(service.application.get(DataSource)), 'getConnection');
+    const acquire = vi.spyOn(poolOf(service.application.get(DataSource)), 'acquire');
     await expect(queryInRequestOfAge(2_900)).rejects.toThrow('the database is unavailable');
-    expect(getConnection).not.toHaveBeenCalled();
+    expect(acquire).not.toHaveBeenCalled();
   });
 
   it(`with a table locked for ${LOCK_SECONDS} s causes 503 while it is locked, keeps readiness responsive, and recovers`, async () => {

@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import type { PoolConnection } from 'mysql2';
 import { DataSource, type EntityManager } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
@@ -102,11 +101,7 @@ describe('a transaction', () => {
 describe.runIf(onMariadb)('a statement whose time ends while it waits for a connection', () => {
   it('gives back the connection that comes then', async () => {
     const pool = poolOf(service.application.get(DataSource));
-    const take = () =>
-      new Promise<PoolConnection>((resolve, reject) =>
-        pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
-      );
-    const taken = await Promise.all(Array.from({ length: POOL_CONNECTION_COUNT }, take));
+    const taken = await Promise.all(Array.from({ length: POOL_CONNECTION_COUNT }, () => pool.acquire(1_000)));
     await expect(database.manager.find(ProofUse)).rejects.toMatchObject({ status: 503 });
     // a timer of Node may end up to 1 ms before the time that it has to wait
     const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
