@@ -13,7 +13,7 @@ import { uuidv7 } from '../../platform/uuid.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
-import { pagesOf } from '../../registry/row-pages.js';
+import { deleteRowsOf, type ErasedOrganization } from '../../registry/organization-rows.js';
 import { RecordedEndings } from '../recorded-endings.js';
 import { Session } from '../session.entity.js';
 import { AgentSession, type AgentSessionKind } from './agent-session.entity.js';
@@ -269,23 +269,12 @@ export class AgentSessions {
 
   /**
    * Deletes the sessions of an organization whose customers are gone, also those of trusted issuers' tokens, and the proofs
-   * without a customer that were made with them. It reads the table by its primary key, in steps.
+   * without a customer that were made with them.
    */
-  async *deleteOfOrganization(
-    organizationId: string,
-    lock: (manager: EntityManager) => Promise<void>,
-  ): AsyncGenerator<number, void> {
-    const select = { id: true, organizationId: true };
-    for await (const rows of pagesOf(this.database.manager, AgentSession, 'id', {}, { select })) {
-      const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
-      if (ids.length > 0)
-        await this.database.transaction(async (manager) => {
-          await lock(manager);
-          await manager.delete(Session, { agentSessionId: In(valueList(ids)) });
-          await manager.delete(AgentSession, { id: In(valueList(ids)) });
-        });
-      yield ids.length;
-    }
+  deleteOfOrganization(organization: ErasedOrganization): AsyncGenerator<number, void> {
+    return deleteRowsOf(this.database, AgentSession, organization, {}, (manager, ids) =>
+      manager.delete(Session, { agentSessionId: In(ids) }),
+    );
   }
 
   private async insertIn(manager: EntityManager, session: NewAgentSession): Promise<void> {

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, In } from 'typeorm';
+import { type EntityManager, Not } from 'typeorm';
 import { Clock, DAY_MS } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
-import { portionsOf, valueList } from '../../platform/database/value-list.js';
+import { portionsOf } from '../../platform/database/value-list.js';
 import { uuidv7 } from '../../platform/uuid.js';
-import { pagesOf } from '../../registry/row-pages.js';
+import { deleteRowsOf, type ErasedOrganization } from '../../registry/organization-rows.js';
 import { CustomerEvent, type EventKind } from './customer-event.entity.js';
 
 /** The number of events that an export has. Only a user with as many linked customers in EVENT_DAYS has more. */
@@ -76,25 +76,9 @@ export class CustomerEvents {
     return { rows: exported, truncated: rows.length > MAX_EXPORTED_ROWS };
   }
 
-  /**
-   * Deletes the events of an organization, except erasures, of which a consumer must learn. It reads the table by its primary
-   * key, in steps.
-   */
-  async *deleteOfOrganization(
-    organizationId: string,
-    lock: (manager: EntityManager) => Promise<void>,
-  ): AsyncGenerator<number, void> {
-    const select = { id: true, organizationId: true, kind: true };
-    const isDeleted = (row: CustomerEvent) => row.organizationId === organizationId && row.kind !== 'customer.erased';
-    for await (const rows of pagesOf(this.database.manager, CustomerEvent, 'id', {}, { select })) {
-      const ids = rows.filter(isDeleted).map(({ id }) => id);
-      if (ids.length > 0)
-        await this.database.transaction(async (manager) => {
-          await lock(manager);
-          await manager.delete(CustomerEvent, { id: In(valueList(ids)) });
-        });
-      yield ids.length;
-    }
+  /** Deletes the events of an organization, except erasures, of which a consumer must learn. */
+  deleteOfOrganization(organization: ErasedOrganization): AsyncGenerator<number, void> {
+    return deleteRowsOf(this.database, CustomerEvent, organization, { kind: Not('customer.erased') });
   }
 
   private async insertIn(

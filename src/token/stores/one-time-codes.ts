@@ -1,15 +1,13 @@
 import { randomInt } from 'node:crypto';
 import { Injectable, type Type } from '@nestjs/common';
-import { type EntityManager, In } from 'typeorm';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import type { Principal } from '../../http/callers/principal.js';
 import type { CustomerDataParticipant, ExportedRows } from '../../identity/customer-data-participant.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import { valueList } from '../../platform/database/value-list.js';
 import { derivedSecret, equalInConstantTime, randomSecret, sha256 } from '../../platform/secret.js';
-import { pagesOf } from '../../registry/row-pages.js';
+import { deleteRowsOf, type ErasedOrganization } from '../../registry/organization-rows.js';
 import { type AnyGrantRequest, GrantDecorator, type GrantMetadata, type GrantResult } from '../grant.js';
 import { OneTimeCode } from './one-time-code.entity.js';
 import {
@@ -160,21 +158,9 @@ export class OneTimeCodes implements CustomerDataParticipant {
     return rows.length === 0 ? {} : { one_time_code: rows };
   };
 
-  /** Deletes the codes of an organization. It reads the table by its primary key, in steps. @internal */
-  async *deleteOfOrganization(
-    organizationId: string,
-    lock: (manager: EntityManager) => Promise<void>,
-  ): AsyncGenerator<number, void> {
-    const select = { id: true, organizationId: true };
-    for await (const rows of pagesOf(this.database.manager, OneTimeCode, 'id', {}, { select })) {
-      const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
-      if (ids.length > 0)
-        await this.database.transaction(async (manager) => {
-          await lock(manager);
-          await manager.delete(OneTimeCode, { id: In(valueList(ids)) });
-        });
-      yield ids.length;
-    }
+  /** @internal */
+  deleteOfOrganization(organization: ErasedOrganization): AsyncGenerator<number, void> {
+    return deleteRowsOf(this.database, OneTimeCode, organization);
   }
 
   /** The guess counts before its value is compared, so that parallel guesses are not free. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager, FindOptionsWhere, ObjectLiteral } from 'typeorm';
+import type { FindOptionsWhere, ObjectLiteral } from 'typeorm';
 import { OrganizationCustomers } from '../../../customer/organization-customers.js';
 import { CustomerErasure } from '../../../identity/customer-erasure.js';
 import { party } from '../../../platform/audit/audit.js';
@@ -8,6 +8,7 @@ import { DeletedEntries } from '../../../registry/deleted-entries.js';
 import { AGENTS } from '../../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../../registry/entries/client.entry.js';
 import type { EntryKind } from '../../../registry/entries/entry-kind.js';
+import type { ErasedOrganization } from '../../../registry/organization-rows.js';
 import { AgentSessions } from '../../../session/agent/agent-sessions.js';
 import { CustomerEvents } from '../../../session/feed/customer-events.js';
 import { OneTimeCodes } from '../../../token/stores/one-time-codes.js';
@@ -15,9 +16,6 @@ import { RegistryTransactions } from '../registry-transactions.js';
 
 /** The number of customers, or of entries, of one step. Their rows are locked together. */
 const ROWS_PER_STEP_COUNT = 64;
-
-/** Locks the row of the organization in the transaction of a step. */
-type Lock = (manager: EntityManager) => Promise<void>;
 
 /**
  * Erases what belongs to an organization, in steps. They may stop after any step and be repeated: each finds what is left.
@@ -42,29 +40,32 @@ export class OrganizationErasure {
    * @param isLast reads whole tables, even if nothing was left in those with an index on the organization
    * @throws Error if customers cannot be erased; the rest stays then
    */
-  async *inSteps(organizationId: string, deletedAt: Date, isLast: boolean): AsyncGenerator<number, void> {
-    const lock: Lock = (manager) => this.deletedEntries.lockOrganizationIn(manager, organizationId, deletedAt);
+  async *inSteps(id: string, deletedAt: Date, isLast: boolean): AsyncGenerator<number, void> {
+    const organization: ErasedOrganization = {
+      id,
+      lock: (manager) => this.deletedEntries.lockOrganizationIn(manager, id, deletedAt),
+    };
     let erasedCount = 0;
     for (const steps of [
-      this.eraseCustomers(organizationId, lock),
-      this.deleteEntries(AGENTS, organizationId, lock),
-      this.deleteEntries(CLIENTS, organizationId, lock),
+      this.eraseCustomers(organization),
+      this.deleteEntries(AGENTS, organization),
+      this.deleteEntries(CLIENTS, organization),
     ])
       for await (const count of steps) {
         erasedCount += count;
         yield count;
       }
     if (erasedCount === 0 && !isLast) return;
-    yield* this.agentSessions.deleteOfOrganization(organizationId, lock);
-    yield* this.events.deleteOfOrganization(organizationId, lock);
-    yield* this.codes.deleteOfOrganization(organizationId, lock);
+    yield* this.agentSessions.deleteOfOrganization(organization);
+    yield* this.events.deleteOfOrganization(organization);
+    yield* this.codes.deleteOfOrganization(organization);
   }
 
   /** One customer that fails does not stop the others. A step in which all fail does: an extension is out of order. */
-  private async *eraseCustomers(organizationId: string, lock: Lock): AsyncGenerator<number, void> {
+  private async *eraseCustomers({ id, lock }: ErasedOrganization): AsyncGenerator<number, void> {
     let failedCount = 0;
     for (let after: string | undefined = ''; after !== undefined; ) {
-      const ids: string[] = await this.customers.ids(organizationId, after, ROWS_PER_STEP_COUNT);
+      const ids: string[] = await this.customers.ids(id, after, ROWS_PER_STEP_COUNT);
       const failed = ids.length === 0 ? 0 : await this.erasure.eraseOfSuspended(ids, lock);
       failedCount += failed;
       if (failed > 0 && failed === ids.length) break;
@@ -74,8 +75,8 @@ export class OrganizationErasure {
     if (failedCount > 0) throw new Error(`${failedCount} customers cannot be erased`);
   }
 
-  private async *deleteEntries(kind: EntryKind, organizationId: string, lock: Lock): AsyncGenerator<number, void> {
-    const ofOrganization: FindOptionsWhere<ObjectLiteral> = { organizationId };
+  private async *deleteEntries(kind: EntryKind, { id, lock }: ErasedOrganization): AsyncGenerator<number, void> {
+    const ofOrganization: FindOptionsWhere<ObjectLiteral> = { organizationId: id };
     const page = { where: ofOrganization, take: ROWS_PER_STEP_COUNT };
     while (await this.database.manager.existsBy(kind.entity, ofOrganization)) {
       let count = 0;
