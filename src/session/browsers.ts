@@ -11,27 +11,12 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { Browser } from './browser.entity.js';
 import { leadingSessions } from './browser-recognition.js';
+import { NEW_SESSION, newSessionRow } from './first-session.js';
 import { Session } from './session.entity.js';
 import { type DeviceRow, Sessions } from './sessions.js';
 
 /** A new visitor's rows are inserted with those of other visitors in one transaction. */
 const NEW_BROWSER = insertStatement({ into: Browser, columns: ['browser_id', 'secret_hash', 'version'] });
-const NEW_SESSION = insertStatement({
-  into: Session,
-  columns: [
-    'id',
-    'kind',
-    'customer_id',
-    'browser_id',
-    'organization_id',
-    'group_id',
-    'depth',
-    'epoch',
-    'seen_day',
-    'created_at',
-    'expires_at',
-  ],
-});
 const INSERT_VISITOR = insertsTogether(NEW_CUSTOMER, NEW_BROWSER, NEW_SESSION);
 
 const NO_REFRESH_TOKEN = { refreshIdHash: null, currentHash: null, previousHash: null, successorNonce: null };
@@ -71,13 +56,19 @@ export class Browsers {
 
   /** @throws ServiceUnavailableException if the database is unavailable; the rows may have been inserted */
   async insertVisitor({ entityId, sessionId, browser, createdAt, expiresAt, ...space }: NewVisitor): Promise<void> {
-    const { organizationId, groupId } = space;
     const { browserId, secretHash } = browser;
     await this.database.insert(INSERT_VISITOR, [
       ...newCustomerRow(entityId, space, 'browser', createdAt),
       ...([browserId, secretHash, 0] as const),
-      ...([sessionId, 'own', entityId, browserId, organizationId, groupId, 0, 0] as const),
-      ...([dayOf(createdAt), new Date(createdAt), expiresAt] as const),
+      ...newSessionRow({
+        ...space,
+        entityId,
+        sid: sessionId,
+        now: createdAt,
+        seenDay: dayOf(createdAt),
+        expiresAt,
+        browserId,
+      }),
     ]);
   }
 

@@ -7,10 +7,11 @@ import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { insertStatement, insertsTogether, type NotNull, writeStatement } from '../platform/database/statement.js';
+import { insertsTogether, type NotNull, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { actOf, agentHasEnded } from './agent/agent-columns.js';
 import { Browsers } from './browsers.js';
+import { NEW_SESSION, newSessionRow } from './first-session.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 import { Session } from './session.entity.js';
 import { SessionBounds } from './session-bounds.js';
@@ -41,25 +42,6 @@ const ROTATE = writeStatement<
       expires_at = ?
     WHERE id = ? AND current_hash = ?`);
 
-const NEW_SESSION = insertStatement({
-  into: Session,
-  columns: [
-    'id',
-    'kind',
-    'customer_id',
-    'organization_id',
-    'group_id',
-    'client_id',
-    'depth',
-    'epoch',
-    'refresh_id_hash',
-    'current_hash',
-    'used_at',
-    'seen_day',
-    'created_at',
-    'expires_at',
-  ],
-});
 const INSERT_VISITOR = insertsTogether(NEW_CUSTOMER, NEW_SESSION);
 
 /** Refresh tokens of customers (protocol §4.8). */
@@ -105,15 +87,14 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
 
   /** Creates a customer together with its first session, which has a refresh token (protocol §4.17). */
   async beginVisitor(clientId: string, space: CustomerSpace): Promise<{ customer: Customer; refreshToken: string }> {
-    const { organizationId, groupId } = space;
+    const { organizationId } = space;
     const now = this.clock.now();
     const [entityId, sid] = [uuidv7(now), uuidv7(now)];
     const { seenDay, expiresAt } = this.lifetime.beginningToday(organizationId, false);
     const { refreshToken, columns } = this.first(expiresAt);
     await this.database.insert(INSERT_VISITOR, [
       ...newCustomerRow(entityId, space, 'browser', now),
-      ...([sid, 'own', entityId, organizationId, groupId, clientId, 0, 0] as const),
-      ...([columns.refreshIdHash, columns.currentHash, new Date(now), seenDay, new Date(now), expiresAt] as const),
+      ...newSessionRow({ ...space, entityId, sid, now, seenDay, expiresAt, refresh: { clientId, ...columns } }),
     ]);
     this.auditUse('issued', { subject: party('customer', entityId), clientId, organizationId, session: sid });
     return {
