@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { QueueFullError } from '../../src/platform/bounded-queue.js';
 import {
   DeadlineExceededError,
+  explain,
   isDuplicate,
   isRolledBack,
   isUnavailable,
@@ -105,4 +106,14 @@ it('the time of the statements of a request starts with the first one, and is ne
   expect(remaining()).toBe(-1);
   clock.mockRestore();
   expect(requestContext.remainingMs()).toBeUndefined();
+});
+
+it('the message of an error of a server has its number and its name, that of another error has neither', () => {
+  const messageOf = (details: object) => {
+    const error = driverError(details);
+    explain(error);
+    return error.message;
+  };
+  expect(messageOf({ errno: 1040, code: 'ER_CON_COUNT_ERROR' })).toBe('of a driver (1040 ER_CON_COUNT_ERROR)');
+  expect(messageOf({ errno: -111, code: 'ECONNREFUSED' })).toBe('of a driver');
 });

@@ -16,6 +16,14 @@ describe('the log text of an error', () => {
     for (const error of errors) for (const stack of [true, false]) expect(traceOf(error, stack)).not.toContain(MARKER);
   });
 
+  it('names the limit of the server that an account has reached, and not the account', () => {
+    const text = `User '${MARKER}' has exceeded the 'max_user_connections' resource (current value: 5)`;
+    const error = Object.assign(new Error(text), { errno: 1226 });
+    expect(traceOf(error, false)).toBe(
+      "Error: User … has exceeded the 'max_user_connections' resource (current value: 5)",
+    );
+  });
+
   it('contains its name, its message, its causes and the stack frames of the service', () => {
     const text = traceOf(new Error('outer', { cause: new TypeError('inner') }), true);
     expect(text).toMatch(/^Error: outer\n +at .*\ncaused by TypeError: inner\n +at /s);

@@ -86,13 +86,18 @@ export function isUnavailable(error: unknown): boolean {
 const STATEMENT_BINLOG_ERRNO = 1665;
 const SUPPORTED_PLUGINS = 'mysql_native_password, caching_sha2_password and sha256_password';
 
-/** Gives an error whose cause is a setting of the server or of the account a message that says what to change. */
+/**
+ * Adds the number and the name of a server's error to its message. An error whose cause is a setting of the server or of
+ * the account gets a message that says what to change.
+ */
 export function explain(error: Error): void {
+  const { errno = 0, code = '' } = error as DriverError;
   const [, plugin] = /unknown plugin ([\w-]+)/.exec(error.message) ?? [];
   if (plugin !== undefined)
     error.message = `the database account has the authentication plugin ${plugin}; the service supports ${SUPPORTED_PLUGINS}`;
-  if ((error as DriverError).errno === STATEMENT_BINLOG_ERRNO)
+  if (errno === STATEMENT_BINLOG_ERRNO)
     error.message = 'the database server has binlog_format=STATEMENT; the service needs ROW or MIXED';
+  if (errno > 0) error.message += ` (${errno} ${code})`;
 }
 
 /** Only after such an error does a connection go back to the pool. After any other, its session may be unusable. */

@@ -52,8 +52,14 @@ function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logg
   return pino({ level: LOG_LEVEL, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, stream);
 }
 
-function quotesRows(error: Error): boolean {
-  return 'errno' in error || 'driverError' in error;
+/** Their messages quote the account and the limit that it has reached, such as 'max_user_connections'. */
+const LIMIT_ERRNOS: unknown[] = [1203, 1226];
+
+/** Without the values of rows, which a database quotes. */
+function messageOf(error: Error): string {
+  if (!('errno' in error || 'driverError' in error)) return error.message;
+  const isLimit = 'errno' in error && LIMIT_ERRNOS.includes(error.errno);
+  return error.message.replace(isLimit ? /'(?!max_)[^']*'/g : /'.*'|".*"|`.*`/s, '…');
 }
 
 /** More causes than an error has, unless it is its own cause. */
@@ -62,10 +68,9 @@ const MAX_CAUSES_COUNT = 10;
 /** The messages of an error and of its causes, without the values that some messages quote. */
 export function traceOf(cause: unknown, stack: boolean, maxCauses = MAX_CAUSES_COUNT): string {
   if (!(cause instanceof Error)) return typeof cause;
-  const message = quotesRows(cause) ? cause.message.replace(/'.*'|".*"|`.*`/s, '…') : cause.message;
   const frames = stack ? (String(cause.stack).match(/^ +at .*$/gm) ?? []) : [];
   // the message of a parser quotes the text that it could not parse
-  const summary = cause instanceof SyntaxError ? cause.name : `${cause.name}: ${message}`;
+  const summary = cause instanceof SyntaxError ? cause.name : `${cause.name}: ${messageOf(cause)}`;
   const text = [summary, ...frames].join('\n');
   if (cause.cause === undefined || maxCauses === 0) return text;
   return `${text}\ncaused by ${traceOf(cause.cause, stack, maxCauses - 1)}`;
