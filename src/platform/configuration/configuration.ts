@@ -65,6 +65,14 @@ export class Configuration {
   @IntegerVariable(1, 7_200)
   KEEP_ALIVE_SECONDS = 65;
 
+  /**
+   * After so many seconds without a successful statement, the liveness probe fails, so that Kubernetes restarts the
+   * process. Without it, the probe does not depend on the database.
+   */
+  @IsOptional()
+  @IntegerVariable(60, 86_400)
+  LIVENESS_OUTAGE_SECONDS?: number;
+
   /** The origin that callers use. It is the issuer of the tokens and the default domain of the cookies. */
   @IsHttpOrigin()
   AUTH_URL!: string;

@@ -48,6 +48,11 @@ export class OutageLog {
   private firstFailureAt: number | undefined;
   private isLogged = false;
 
+  /** For how long statements have failed without any success. */
+  get seconds(): number {
+    return this.firstFailureAt === undefined ? 0 : (performance.now() - this.firstFailureAt) / 1000;
+  }
+
   failed(error: unknown): void {
     this.firstFailureAt ??= performance.now();
     if (this.isLogged || performance.now() - this.firstFailureAt < MIN_OUTAGE_MS) return;
@@ -57,8 +62,7 @@ export class OutageLog {
 
   succeeded(): void {
     if (this.firstFailureAt === undefined) return;
-    const seconds = Math.round((performance.now() - this.firstFailureAt) / 1000);
-    if (this.isLogged) this.logger.log(`the database is available again after ${seconds} s`);
+    if (this.isLogged) this.logger.log(`the database is available again after ${Math.round(this.seconds)} s`);
     this.firstFailureAt = undefined;
     this.isLogged = false;
   }

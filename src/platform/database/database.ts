@@ -48,6 +48,11 @@ export class Database {
     dataSource.sendStatement = (sql, parameters) => this.sendAlone(sql, parameters);
   }
 
+  /** Seconds for which all statements of the process have failed. @internal */
+  get outageSeconds(): number {
+    return this.outages.seconds;
+  }
+
   /** @throws ServiceUnavailableException if the database is unavailable or too slow */
   select<Parameters extends SqlValue[], Row>(
     statement: SelectStatement<Parameters, Row>,

@@ -1,5 +1,7 @@
 import { Get, ServiceUnavailableException } from '@nestjs/common';
 import { IsIn, IsString } from 'class-validator';
+import { Configuration } from '../configuration/configuration.js';
+import { Database } from '../database/database.js';
 import { SqlClient } from '../database/sql-client.js';
 import { ApiProperty, ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/listener.decorators.js';
@@ -22,17 +24,25 @@ class Health {
 export class HealthController {
   private isStopping = false;
 
-  constructor(private readonly client: SqlClient) {}
+  constructor(
+    private readonly client: SqlClient,
+    private readonly database: Database,
+    private readonly configuration: Configuration,
+  ) {}
 
-  /** Checks nothing that a restart could not repair. */
+  /** Checks nothing that a restart could not repair, unless the operator wants a restart (LIVENESS_OUTAGE_SECONDS). */
   @Get('live')
   @ApiRoute({
     summary: 'Liveness probe',
-    description: 'Succeeds while the process responds at all. Restart the process if it fails.',
+    description:
+      'Succeeds while the process responds at all. With LIVENESS_OUTAGE_SECONDS, it fails with 503 after this time without the database. Restart the process if it fails.',
     responseExamples: { '': { status: 'live', version: VERSION } },
     response: Health,
   })
   live(): Health {
+    const { LIVENESS_OUTAGE_SECONDS = Number.POSITIVE_INFINITY } = this.configuration;
+    if (this.database.outageSeconds >= LIVENESS_OUTAGE_SECONDS)
+      throw new ServiceUnavailableException('no statement has succeeded for LIVENESS_OUTAGE_SECONDS');
     return { status: 'live', version: VERSION };
   }
 

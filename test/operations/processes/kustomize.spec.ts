@@ -25,7 +25,7 @@ const component = (name: string) => `components/${name}`;
 /** All components that can be used together. The other two are `gateway` and `flux`. */
 const TOGETHER = [
   ...['parameters', 'ingress', 'monitoring', 'database-ca', 'key-sets', 'argo-cd', 'cpu-limits'],
-  ...['external-secrets-registry', 'external-secrets'],
+  ...['restart-without-database', 'external-secrets-registry', 'external-secrets'],
 ].map(component);
 
 const find = (built: Document[], kind: string, name = 'customer-authorization') =>
@@ -225,6 +225,13 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
       );
       for (const [index, sum] of sums.entries()) expect(quantity(documented[index] ?? '')).toBeCloseTo(sum, 6);
     }
+  });
+
+  it('components/restart-without-database sets LIVENESS_OUTAGE_SECONDS, which no pod has otherwise', () => {
+    const environmentOf = (built: Document[]) => podOf(find(built, 'Deployment')).spec.containers[0].env;
+    const restarting = build('overlays/production', [component('restart-without-database')]);
+    expect(environmentOf(restarting)).toEqual([{ name: 'LIVENESS_OUTAGE_SECONDS', value: '300' }]);
+    expect(JSON.stringify(build('overlays/production'))).not.toContain('LIVENESS_OUTAGE_SECONDS');
   });
 
   it('components/argo-cd runs the migration before the new pods, and replaces the earlier job', () => {
