@@ -59,14 +59,6 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     );
     metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => this.revision);
     metrics.gauge('cas_registry_clients', 'Clients that exist.', () => this.memory.clients.size);
-    metrics.gauge(
-      'cas_offboarding_age_seconds',
-      'Seconds since the erasure of an organization was due that has not ended; 0 if none is.',
-      () => {
-        const dueAt = this.offboardingDueAt;
-        return dueAt === undefined ? 0 : (this.clock.now() - dueAt) / 1000;
-      },
-    );
     this.reads = metrics.counter(
       'cas_registry_reads_total',
       'Reads of the registry after its revision had changed: only the changes, or the full registry.',
@@ -96,14 +88,9 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     return this.memory.organizations.get(id);
   }
 
-  /**
-   * Since when the erasure of an organization is due that has not ended, in milliseconds since 1970; `undefined` if none
-   * is.
-   */
-  get offboardingDueAt(): number | undefined {
-    const now = this.clock.now();
-    const due = this.memory.organizations.offboardingTimes().filter((time) => time <= now);
-    return due.length === 0 ? undefined : Math.min(...due);
+  /** When the erasures are due of the organizations whose off-boarding has not ended, in milliseconds since 1970. */
+  offboardingTimes(): number[] {
+    return this.memory.organizations.offboardingTimes();
   }
 
   /** `undefined` if it is suspended too. */

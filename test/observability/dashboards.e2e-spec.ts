@@ -96,6 +96,7 @@ describe('the dashboard and the alerts', () => {
     await new AgentBrowser(service).signIn();
     await service.send('DELETE', '/v2/customer/token', bearer(access_token));
     for (let n = 0; n < 9; n++) await newCustomer(service);
+    samples.set('up', [new Map(Object.entries(PROMETHEUS_LABELS))]); // of Prometheus itself
     for (const metric of CRON_JOB_METRICS) samples.set(metric, [new Map(Object.entries(CRON_JOB_LABELS))]);
     await service.send('GET', '/failing');
     await service.send('GET', '/v2/customer/info', bearer(access_token)); // ended: 401

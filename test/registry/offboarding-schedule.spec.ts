@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Offboarding } from '../../src/operator/registry/offboarding/offboarding.js';
 import type { DatabaseStart } from '../../src/platform/database/database-start.js';
+import { MetricsRegistry } from '../../src/platform/metrics.js';
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => {
@@ -12,7 +13,17 @@ afterEach(() => {
 it('a process looks for a due off-boarding 15 s after the end of the look before, also if that has failed, until it stops', async () => {
   const unused = undefined as never;
   const start = { isOfCommand: false } as DatabaseStart;
-  const offboarding = new Offboarding(unused, unused, unused, unused, unused, unused, unused, start);
+  const offboarding = new Offboarding(
+    unused,
+    unused,
+    unused,
+    unused,
+    unused,
+    unused,
+    unused,
+    start,
+    new MetricsRegistry(),
+  );
   const ends: ((error?: Error) => void)[] = [];
   vi.spyOn(offboarding, 'run').mockImplementation(
     () => new Promise((resolve, reject) => ends.push((error) => (error ? reject(error) : resolve()))),

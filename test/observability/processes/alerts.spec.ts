@@ -109,6 +109,16 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     ],
     labels: { instance: 'waiting' },
   },
+  CustomerAuthorizationProcessDown: {
+    // one of two dead processes
+    fires: [[steady('up', 0, ODD), steady('up', 1, OTHER), steady('cas_registry_age_seconds', 1, OTHER)]],
+    quiet: [
+      [steady('up', 1, ODD), steady('up', 1, OTHER)],
+      // a restart
+      [['up', ODD, '1x27 0x3'], steady('up', 1, OTHER)],
+    ],
+    labels: ODD,
+  },
   CustomerAuthorizationPodWithoutDatabase: {
     fires: [
       [

@@ -169,6 +169,7 @@ const PRINTED: Record<string, RegExp[]> = {
   ],
   'A pod waits': [/the process cannot serve yet/],
   'No pod responds': [/the process cannot serve yet/],
+  'A process does not respond': [],
   'A pod cannot use the database': [
     /cas_database_statements_total\{outcome="unavailable"\} [1-9]/,
     /"context":"Database".*connect ECONNREFUSED/,

@@ -421,13 +421,14 @@ describe('the off-boarding of an organization', () => {
     cannotErase = () => false;
   });
 
-  it('has an age in the metrics from the time when the erasure is due until its end', async () => {
+  it('is counted in the metrics from its request, and has an age from the time when the erasure is due, until its end', async () => {
     const alone = await serviceOfTest(extension);
+    const count = () => metricOf(alone, 'cas_offboardings');
     const age = () => metricOf(alone, 'cas_offboarding_age_seconds');
     const tenant = await newTenant(alone);
     await alone.admin('PATCH', `/admin/${pathOf(tenant)}`, { suspended: true });
     await alone.admin('DELETE', `/admin/${pathOf(tenant)}`);
-    expect(await age()).toBe(0);
+    expect([await count(), await age()]).toEqual([1, 0]);
     alone.clock.advance({ seconds: DAY_SECONDS + 60 });
     expect(await age()).toBeGreaterThanOrEqual(60);
     await runOffboarding(alone);
@@ -438,6 +439,6 @@ describe('the off-boarding of an organization', () => {
     expect(await age(), 'an entry of the feed may be in force').toBeGreaterThan(DAY_SECONDS);
     alone.clock.advance({ seconds: 120 });
     await runOffboarding(alone);
-    expect(await age()).toBe(0);
+    expect([await count(), await age()]).toEqual([0, 0]);
   });
 });

@@ -6,6 +6,7 @@ import { Database } from '../../../platform/database/database.js';
 import { DatabaseStart } from '../../../platform/database/database-start.js';
 import { earlierTime } from '../../../platform/database/earlier-time.js';
 import { LeasedSteps } from '../../../platform/database/leased-steps.js';
+import { MetricsRegistry } from '../../../platform/metrics.js';
 import { ClientApplication } from '../../../registry/client-application.entity.js';
 import { DeletedEntries } from '../../../registry/deleted-entries.js';
 import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
@@ -40,8 +41,19 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
     private readonly audit: Audit,
     private readonly clock: Clock,
     private readonly start: DatabaseStart,
+    metrics: MetricsRegistry,
   ) {
     this.leased = new LeasedSteps(database, 'offboarding');
+    metrics.gauge(
+      'cas_offboardings',
+      'Organizations whose off-boarding was requested and has not ended.',
+      () => registry.offboardingTimes().length,
+    );
+    metrics.gauge(
+      'cas_offboarding_age_seconds',
+      'Seconds since the erasure of an organization was due that has not ended; 0 if none is.',
+      () => this.dueForMs / 1000,
+    );
   }
 
   onApplicationBootstrap(): void {
@@ -56,7 +68,7 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
 
   /** Does nothing if no erasure is due, which the registry in memory knows, or while another process does it. */
   async run(): Promise<void> {
-    if (this.registry.offboardingDueAt === undefined || !(await this.leased.acquire())) return;
+    if (this.dueForMs === 0 || !(await this.leased.acquire())) return;
     try {
       const now = await earlierTime(this.database, this.clock);
       const where = { offboardingAt: LessThanOrEqual(now) };
@@ -70,6 +82,12 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
     } finally {
       await this.leased.release();
     }
+  }
+
+  /** Since the earliest erasure was due that has not ended; 0 if none is. */
+  private get dueForMs(): number {
+    const now = this.clock.now();
+    return Math.max(0, ...this.registry.offboardingTimes().map((dueAt) => now - dueAt));
   }
 
   /** @returns false if the process stops, or another process has the lease */
