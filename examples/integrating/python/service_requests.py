@@ -4,6 +4,7 @@ import random
 import re
 import sys
 import time
+from http.cookiejar import DefaultCookiePolicy
 
 import requests
 import urllib3
@@ -14,6 +15,9 @@ MIN_TIMEOUT_SECONDS = 2
 DEFAULT_DELAY_SECONDS = 2
 MAX_RANDOM_DELAY_SECONDS = 3
 TOKEN = re.compile('[!-~]{1,8192}')
+
+_session = requests.Session()  # keeps its connections, and no cookies, which could be of another user
+_session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
 
 class ServiceError(Exception):
@@ -54,7 +58,7 @@ def send(method, url, failure, max_wait_seconds=10, max_attempts=MAX_ATTEMPTS, d
         timeout = max(MIN_TIMEOUT_SECONDS, min(TIMEOUT_SECONDS, end - time.monotonic()))
         try:
             body = data() if callable(data) else data
-            response = requests.request(method, url, timeout=timeout, allow_redirects=False, data=body, **options)
+            response = _session.request(method, url, timeout=timeout, allow_redirects=False, data=body, **options)
         except requests.RequestException as error:
             cause = error
         result = json_of(response, None) if response is not None and response.ok else None

@@ -3,10 +3,11 @@
 import re
 import threading
 import time
+from typing import Any
 
 import jwt
 import requests
-from revocation_feed import NO_CACHE, age_of, seconds
+from revocation_feed import NO_CACHE, RevocationFeed, age_of, seconds
 
 REFRESH_AFTER_SECONDS = 300
 MAX_KEY_AGE_SECONDS = 3600
@@ -33,7 +34,7 @@ class NotChecked(Exception):
     callers drop valid tokens.
     """
 
-    def __init__(self, reason, retry_after=5):
+    def __init__(self, reason: str, retry_after: int = 5) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
 
@@ -41,19 +42,27 @@ class NotChecked(Exception):
 class TokenVerifier:
     """`issuer` is the AUTH_URL of the service. Without `feed`, ended tokens are accepted until they expire."""
 
-    def __init__(self, issuer, jwks_url=None, feed=None, audience='customer-api', accepts_stale=False):
+    def __init__(
+        self,
+        issuer: str,
+        jwks_url: str | None = None,
+        feed: RevocationFeed | None = None,
+        audience: str | list[str] = 'customer-api',
+        accepts_stale: bool = False,
+    ) -> None:
         self.issuer = issuer
         self.jwks_url = jwks_url or f'{issuer}/.well-known/jwks.json'
         self.feed = feed
         self.audience = audience
         self.accepts_stale = accepts_stale  # whether a token is accepted while the list of ended tokens is too old
-        self._keys = {}
-        self._unknown = {}  # key id → when a token named it first
+        self._session = requests.Session()  # one connection
+        self._keys: dict[str, Any] = {}
+        self._unknown: dict[str, float] = {}  # key id → when a token named it first
         self._fetched_at = self._failed_at = float('-inf')
         self._cache_age = 0  # how long a cache had the response with the keys before
         self._lock = threading.Lock()
 
-    def verify(self, token):
+    def verify(self, token: str) -> dict[str, Any]:
         """
         Returns the claims of a valid token. If `act` is among them, this agent speaks, and not the customer.
         `claims.get('user_verified') is True` says that the customer is a user of the organization and no visitor.
@@ -67,9 +76,10 @@ class TokenVerifier:
             if header.get('typ') != 'at+jwt' or header.get('alg') != 'ES256':
                 raise InvalidToken('not an access token')
             key = self._key(header.get('kid'))
-            options = {'require': REQUIRED, 'verify_iat': False, 'verify_nbf': False}
-            names = {'audience': self.audience, 'issuer': self.issuer}
-            claims = jwt.decode(jws, key, algorithms=['ES256'], options=options, **names)
+            options: Any = {'require': REQUIRED, 'verify_iat': False, 'verify_nbf': False}
+            claims: dict[str, Any] = jwt.decode(
+                jws, key, algorithms=['ES256'], options=options, audience=self.audience, issuer=self.issuer
+            )
         except jwt.InvalidTokenError as error:
             raise InvalidToken(type(error).__name__) from error
         if max(claims['iat'], claims.get('nbf', 0)) > time.time() + CLOCK_SKEW_SECONDS:
@@ -81,13 +91,16 @@ class TokenVerifier:
                 raise NotChecked('the revocations are too old, or were not read yet')
         return claims
 
-    def fetch_keys(self):
+    def fetch_keys(self) -> None:
         """Call this once before the process serves requests. Without this call, the first token fetches the keys."""
         sent_at = seconds()
         try:
-            response = requests.get(self.jwks_url, headers=NO_CACHE, timeout=TIMEOUT_SECONDS, allow_redirects=False)
+            response = self._session.get(
+                self.jwks_url, headers=NO_CACHE, timeout=TIMEOUT_SECONDS, allow_redirects=False
+            )
             response.raise_for_status()
-            keys = {key.key_id: key.key for key in jwt.PyJWKSet.from_dict(response.json()).keys}
+            jwk_set = jwt.PyJWKSet.from_dict(response.json())
+            keys = {key.key_id: key.key for key in jwk_set.keys if key.key_id}
             if age_of(response) > MAX_KEY_AGE_SECONDS:
                 raise requests.RequestException('a cache responded')
             self._unknown.update(dict.fromkeys(self._keys.keys() - keys.keys(), float('-inf')))  # these were removed
@@ -96,7 +109,7 @@ class TokenVerifier:
             self._failed_at = seconds()
             raise NotChecked('the keys cannot be fetched') from error
 
-    def _key(self, key_id):
+    def _key(self, key_id: str | None) -> Any:
         if key_id is None:
             raise InvalidToken('no key')
         first_seen = float('inf') if key_id in self._keys else self._note_unknown(key_id)
@@ -118,14 +131,14 @@ class TokenVerifier:
         pause_seconds = self._fetched_at + UNKNOWN_KEY_PAUSE_SECONDS - seconds()
         raise NotChecked('unknown key', max(0, int(pause_seconds)) + 1)
 
-    def _note_unknown(self, key_id):
+    def _note_unknown(self, key_id: str) -> float:
         """Returns when a token named this unknown key first."""
         first_seen = self._unknown.setdefault(key_id, seconds())
         if len(self._unknown) > MAX_UNKNOWN_KEYS:
             self._unknown.pop(list(self._unknown)[0], None)
         return first_seen
 
-    def _fetch_once(self, fetched_at):
+    def _fetch_once(self, fetched_at: float) -> None:
         """Threads that want newer keys at the same time share one fetch."""
         with self._lock:
             if self._fetched_at != fetched_at:

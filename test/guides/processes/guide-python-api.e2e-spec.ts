@@ -1,7 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createServer } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
+import { listen } from '../../support/listen.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { hasPython, runPython, startPython } from '../../support/python.js';
 import { FEED_SECRET, FEED_SERVERS } from '../../support/revocation-feed.js';
@@ -121,6 +123,21 @@ ${statements}`,
   const inFuture = { expires_at: '2099-01-01T00:00:00.000Z' };
 
   describe('python/revocation_feed.py', () => {
+    it('sends its requests on one connection', async () => {
+      const sockets = new Set();
+      const server = createServer(({ socket }, response) => {
+        sockets.add(socket);
+        response.end(JSON.stringify({ revocations: [], cursor: 'x', complete: true }));
+      });
+      onTestFinished(() => void server.close());
+      const statements = `from revocation_feed import RevocationFeed
+feed = RevocationFeed(given['url'], 'id', 'secret')
+for _ in range(3): feed._read_page()
+result = feed.is_current`;
+      expect(await runPython(statements, { url: await listen(server) })).toBe(true);
+      expect(sockets.size).toBe(1);
+    });
+
     it('applies entries of each kind only to the tokens that they end', async () => {
       const forever = { issued_before: '9999-12-31T00:00:00.000Z', ...inFuture };
       const entries = [
@@ -182,16 +199,16 @@ ${statements}`,
 now = revocation_feed.seconds()
 revocation_feed.seconds = lambda: now
 waits = []
-def get(url, parameters, **options):
+def get(_, url, params, **options):
     global now
     now += given['seconds']
-    waits.append([parameters['wait'], options['headers']['Cache-Control']])
+    waits.append([params['wait'], options['headers']['Cache-Control']])
     response = requests.Response()
     response.status_code = 200
     response.headers['Age'] = str(given['age'])
     response._content = b'{"revocations": [], "cursor": "x", "complete": true}'
     return response
-requests.get = get
+requests.Session.get = get
 for _ in range(2): feed._read_page()
 current = feed.is_current
 now += 60 - given['seconds'] - given['age']
@@ -258,7 +275,7 @@ def get(*_, **__):
         response.status_code, body = 200, {'revocations': [], 'cursor': 'x', 'complete': True}
     response._content = json.dumps(body).encode()
     return response
-requests.get, time.sleep = get, sleep
+requests.Session.get, time.sleep = get, sleep
 feed = RevocationFeed('http://localhost', 'id', 'secret')
 try: feed._follow()
 except End: result = [feed.is_current, max(delays) <= 60, len(delays)]`;
@@ -332,11 +349,11 @@ result = [paused, 25 < retry_after <= 30, outcome(given['token'])]`;
       const forged = Array.from({ length: 200 }, (_, index) => forgedOf(`key-${index}`));
       const statements = `
 fetches = []
-get = requests.get
+get = requests.Session.get
 def counting(*parameters, **options):
     fetches.append(1)
     return get(*parameters, **options)
-requests.get = counting
+requests.Session.get = counting
 verifier.fetch_keys()
 verifier._fetched_at -= 31
 first = outcome(given['forged'][0])
@@ -350,12 +367,12 @@ result = [first, list(others), outcome(given['forged'][-1]), len(fetches), len(v
     it('uses keys of a cache only as long as without the cache', async () => {
       const { access_token: token, entity_id } = await newCustomer(service);
       const statements = `
-get = requests.get
+get = requests.Session.get
 def cached(*parameters, headers, **options):
     response = get(*parameters, headers=headers, **options)
     response.headers['Age'] = str(given['age'])
     return response
-requests.get = cached
+requests.Session.get = cached
 verifier.fetch_keys()
 before = outcome(given['token'])
 verifier.jwks_url = 'http://127.0.0.1:1'

@@ -1,0 +1,3 @@
+module example.com/tokenverifier
+
+go 1.25
