@@ -1,9 +1,7 @@
-import { Delete, Get, Req } from '@nestjs/common';
+import { Delete, Get } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
-import type { Request } from 'express';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor, USER_VERIFIED } from '../access-token/session-claims.js';
-import { authorizationOf } from '../http/callers/authorization.js';
 import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
 import type { CustomerPrincipal } from '../http/callers/principal.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
@@ -25,9 +23,6 @@ import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
 
 class TokenInfo {
-  @ApiString('The bearer token of the request.', EXAMPLE.accessToken)
-  access_token!: string;
-
   @ApiString('The client that the token was issued for.', EXAMPLE.clientId)
   client_id!: string;
 
@@ -82,11 +77,10 @@ export class CustomerTokenController {
     },
     withGrantClaims: true,
   })
-  info(@Caller(CustomerGuard) customer: CustomerPrincipal, @Req() request: Request): TokenInfo {
+  info(@Caller(CustomerGuard) customer: CustomerPrincipal): TokenInfo {
     const { entityId, clientId, organizationId, claims: token } = customer;
     const { gty, group_id, user_verified, act } = token;
     return {
-      access_token: authorizationOf(request)?.bearer as string,
       client_id: clientId,
       entity_id: entityId,
       expires_in: token.exp - this.clock.seconds(),

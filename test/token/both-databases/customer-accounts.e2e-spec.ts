@@ -97,7 +97,6 @@ describe('GET /v2/customer/info', () => {
       const { status, body, cookies } = await info(token);
       expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
       expect(body).toEqual({
-        access_token: token,
         client_id,
         entity_id,
         expires_in: expect.any(Number),
