@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomSecret } from 'customer-authorization-service/grant';
 import { stringify } from 'yaml';
@@ -30,6 +30,8 @@ const PAGE_ORIGINS = ['http://localhost:8080', 'http://shop.localhost:8080'];
 const BACKEND_CALLBACK = 'http://localhost:9000/callback';
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const BACKEND_AGENT_EMAIL = 'backend@acme.example';
+/** The file with the id of the process that uses the demo registry. */
+const PID_FILE = 'npm-start.pid';
 const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
 
 /**
@@ -37,12 +39,13 @@ const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
  * and the agent of the backend. The first start writes the file with random secrets (mode 0600). A later start at another
  * URL only replaces the URL of the try-it page and raises the revision.
  *
+ * @throws Error if another running process uses the file at another URL
  * @param grantTypes grants of an extension that the web application may use too
  */
 export function demoRegistry(folder: string, authUrl: string, grantTypes: string[] = []): string {
   const path = join(folder, 'demo-registry.yaml');
   if (existsSync(path)) {
-    moveTryItPage(path, authUrl);
+    moveTryItPage(path, authUrl, join(folder, PID_FILE));
     return path;
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -52,12 +55,33 @@ export function demoRegistry(folder: string, authUrl: string, grantTypes: string
 }
 
 /** Replaces the URL of the try-it page in a demo registry, after a start on another port. */
-function moveTryItPage(path: string, authUrl: string): void {
+function moveTryItPage(path: string, authUrl: string, pidFile: string): void {
   const text = readFileSync(path, 'utf8');
   const [, earlierUrl] = /(https?:\/\/\S+)\/try\/signed-in/.exec(text) ?? [];
   if (earlierUrl === undefined || earlierUrl === authUrl) return;
+  const pid = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) : 0;
+  if (isOtherProcess(pid))
+    throw new Error(
+      `Process ${pid} uses the demo registry ${path} at ${earlierUrl}: stop it, or set DATA_DIR to another folder. ` +
+        `If this is no npm start, delete ${pidFile}.`,
+    );
   const earlier = new RegExp(`${earlierUrl.replace(/\W/g, '\\$&')}(?![\\w.:-])`, 'g'); // not the start of another URL
   writeFileSync(path, text.replaceAll(earlier, authUrl));
+}
+
+/** Notes that this process uses the demo registry of a folder. */
+export function claimDemoRegistry(folder: string): void {
+  const pidFile = join(folder, PID_FILE);
+  writeFileSync(pidFile, String(process.pid));
+  process.once('exit', () => rmSync(pidFile, { force: true }));
+}
+
+function isOtherProcess(pid: number): boolean {
+  try {
+    return pid > 0 && pid !== process.pid && process.kill(pid, 0); // sends no signal
+  } catch {
+    return false;
+  }
 }
 
 /** An organization, a web and a server application, and an agent, with random secrets. */

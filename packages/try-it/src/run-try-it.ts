@@ -1,6 +1,6 @@
 import { type Extension, runService } from 'customer-authorization-service';
 import type { Configuration } from 'customer-authorization-service/grant';
-import { demoRegistry } from './demo-registry.js';
+import { claimDemoRegistry, demoRegistry } from './demo-registry.js';
 import type { ExtensionPage } from './try-it.controller.js';
 import { tryItModule } from './try-it.module.js';
 import { welcome } from './welcome.js';
@@ -32,7 +32,10 @@ export async function runTryIt(extension: Extension = {}, page?: ExtensionPage):
     modules: [...(extension.modules ?? []), tryItModule(page)],
     registryFile(configuration) {
       isDemo = isFirstRun(configuration);
-      return isDemo ? demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL, page?.grantTypes) : undefined;
+      if (!isDemo) return undefined;
+      const path = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL, page?.grantTypes);
+      claimDemoRegistry(configuration.DATA_DIR);
+      return path;
     },
   });
   if (isDemo) process.stdout.write(welcome(service));

@@ -1,4 +1,6 @@
-import { Module, type Type } from '@nestjs/common';
+import { type MiddlewareConsumer, Module, type NestModule, RequestMethod, type Type } from '@nestjs/common';
+import { Configuration } from 'customer-authorization-service/grant';
+import type { NextFunction, Request, Response } from 'express';
 import { DemoBackendController } from './demo-backend.controller.js';
 import { DemoBackendGuard } from './demo-backend.guard.js';
 import { DemoBackend } from './demo-backend.js';
@@ -16,6 +18,18 @@ export function tryItModule(page?: ExtensionPage): Type {
     controllers: [TryItController, DemoBackendController],
     providers: [DemoSetup, DemoBackend, DemoBackendGuard, { provide: EXTENSION_PAGE, useValue: page ?? null }],
   })
-  class TryItModule {}
+  class TryItModule implements NestModule {
+    constructor(private readonly configuration: Configuration) {}
+
+    configure(consumer: MiddlewareConsumer): void {
+      if (this.configuration.TRY_IT) consumer.apply(leadToPage).forRoutes({ path: '/', method: RequestMethod.GET });
+    }
+  }
   return TryItModule;
+}
+
+/** A developer opens the root first, which without parameters is an error page of the authorization endpoint. */
+function leadToPage(request: Request, response: Response, next: NextFunction): void {
+  if (request.originalUrl === '/') response.status(302).setHeader('Location', '/try').end();
+  else next();
 }

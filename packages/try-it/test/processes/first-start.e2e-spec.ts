@@ -74,6 +74,23 @@ describe('protocol §11: a first npm start', () => {
     expect(urls.filter((url) => registry.includes(`${url}/try/signed-in`))).toEqual([urls[1], urls[3]]);
   });
 
+  it('ends with one sentence if another one uses its folder at another URL, and the page of that one works on', async () => {
+    const first = await start(START, { PORT: '0', MANAGEMENT_PORT: '' });
+    const second = await TestProcess.start(START, [], { ...PORTS, DATA_DIR: first.folder }).ended;
+    const { pid } = first.process;
+    expect(second.code).toBe(1);
+    expect(second.stderr).toMatch(new RegExp(`^Process ${pid} uses the demo registry .+ stop it, .+\\.\n$`));
+    expect(await statusOf(first, '/try')).toBe(200);
+  });
+
+  it('leads from the root to the page, but not from a request for authorization', async () => {
+    const { url } = await start(START, { PORT: '0', MANAGEMENT_PORT: '' });
+    const get = (path: string) => fetch(url + path, { redirect: 'manual' });
+    const root = await get('/');
+    expect([root.status, root.headers.get('location')]).toEqual([302, '/try']);
+    expect((await get('/?client_id=unknown')).status).toBe(400);
+  });
+
   it('with TRY_IT=false in .env has no pages that try the service, and prints no URL of one', async () => {
     const folder = mkdtempSync(join(root, 'folder-'));
     writeFileSync(join(folder, '.env'), 'TRY_IT=false');
