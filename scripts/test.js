@@ -7,7 +7,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildIfStale } from './build.js';
 import { startMariadb } from './mariadb.js';
-import { CHROMIUM, FIREFOX, installPrograms, MARIADB, missingText, NEXTJS, NO_INSTALL, PROCESSES, PYTHON } from './programs.js';
+import {
+  CHROMIUM,
+  FIREFOX,
+  installPrograms,
+  MARIADB,
+  missingText,
+  NEXTJS,
+  NO_INSTALL,
+  PROCESSES,
+  PYTHON,
+} from './programs.js';
 import { runVitest } from './run-vitest.js';
 import { coverageProblem } from './statement-coverage.js';
 

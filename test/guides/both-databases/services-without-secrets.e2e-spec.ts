@@ -72,7 +72,7 @@ afterEach(() => {
 });
 async function verifierOf(): Promise<TokenVerifier> {
   const url = `${service.managementUrl}/oauth2/revocations`;
-  const revocations = { url, id: API, assertion: fromFile(apiFile), maxAgeSeconds: 5, onStale: 'reject' } as const;
+  const revocations = { url, id: API, assertion: fromFile(apiFile), maxAgeSeconds: 60, onStale: 'reject' } as const;
   const { iss } = claimsOf((await agentToken()) as string);
   const jwksUrl = `${service.url}/.well-known/jwks.json`;
   const verifier = createTokenVerifier({ issuer: iss as string, audience: 'customer-api', jwksUrl, revocations });
@@ -103,7 +103,7 @@ describe('a backend and a resource server that have a token of their platform, a
 
     await signOutEverywhere(options, 'user-1');
     const isEnded = async () => (await verifier.verify(known.access_token).catch((error) => error)).code;
-    await expect.poll(isEnded, { timeout: 15_000 }).toMatch(/^(revoked|customer_generation)$/);
+    await expect.poll(isEnded, { timeout: 25_000 }).toMatch(/^(revoked|customer_generation)$/);
 
     const state = { links: {}, erased: {} as Record<string, string>, conversations: {} };
     const store = { read: async () => state, update: async (change: (current: object) => void) => change(state) };
@@ -115,7 +115,7 @@ describe('a backend and a resource server that have a token of their platform, a
       await consumer.readPage();
       return Object.keys(state.erased);
     };
-    await expect.poll(readErased, { timeout: 15_000 }).toEqual([created.entity_id]);
+    await expect.poll(readErased, { timeout: 25_000 }).toEqual([created.entity_id]);
   });
 
   it('go on with the token that the platform has written since', async () => {
