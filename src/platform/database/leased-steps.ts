@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from './database.js';
 import { acquireLease, type Lease, releaseLease } from './lease.js';
 
-/** The pause between two steps, during which the rows are unlocked for requests, is as long as the step within these. */
-const MIN_PAUSE_MS = 10;
-const MAX_PAUSE_MS = 1_000;
+/** The time of a step, of which the pause after it is a multiple, is taken as at least and at most this. */
+const MIN_STEP_MS = 10;
+const MAX_STEP_MS = 1_000;
 
 /** Work in small steps that one process at a time does in the background. Each step extends the lease. */
 export class LeasedSteps {
@@ -15,6 +15,8 @@ export class LeasedSteps {
   constructor(
     private readonly database: Database,
     name: Lease['name'],
+    /** How many times as long as a step the pause after it is, during which the rows are unlocked for requests. */
+    private readonly pausesPerStep = 1,
   ) {
     this.lease = { name, owner: randomUUID() };
   }
@@ -45,8 +47,9 @@ export class LeasedSteps {
     for await (const count of steps) {
       rows += count;
       if (this.isStopping || !(await this.acquire())) return { rows, isFinished: false };
-      // as long as the step, so that a slow database gets less of this work
-      await sleep(Math.min(Math.max(performance.now() - begunAt, MIN_PAUSE_MS), MAX_PAUSE_MS));
+      // measured, so that a slow database gets less of this work
+      const stepMs = Math.min(Math.max(performance.now() - begunAt, MIN_STEP_MS), MAX_STEP_MS);
+      await sleep(stepMs * this.pausesPerStep);
       begunAt = performance.now();
     }
     return { rows, isFinished: !this.isStopping };
