@@ -23,7 +23,7 @@ export interface Tenant {
 
 /** A tenant with a client and an agent, which admits the public client of the tests too. */
 export async function newTenant(
-  { admin }: UsedService,
+  { admin }: Pick<UsedService, 'admin'>,
   client: object = {},
   id: string = randomUUID(),
 ): Promise<Tenant> {
