@@ -1,4 +1,5 @@
 import * as oauth from 'oauth4webapi';
+import * as openid from 'openid-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/free-port.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
@@ -32,7 +33,8 @@ beforeAll(async () => {
   const registry = testRegistry();
   const jwks = { keys: keys.keys.map(({ jwk }) => jwk) };
   const client = { name: 'Backend', client_type: 'server', organization_id: ACME, scopes: ['customers:own'] };
-  registry.clients.push({ ...client, ...signing, redirect_uris: [BACKEND_CALLBACK], jwks });
+  const byItself = { agent: ACME_AGENT.email, grant_types: ['agent_token', 'client_credentials'] };
+  registry.clients.push({ ...client, ...signing, ...byItself, redirect_uris: [BACKEND_CALLBACK], jwks });
   registry.resource_servers.push({ id: signingServer.client_id, audiences: ['agent-api'], jwks });
   service = await startTestService({ environment, registry });
   const issuer = new URL(environment.AUTH_URL);
@@ -117,6 +119,18 @@ describe('an OAuth client library that is configured from the metadata alone', (
     const response = await oauth.introspectionRequest(inCluster, signingServer, byKey, access_token, insecure);
     const introspected = await oauth.processIntrospectionResponse(inCluster, signingServer, response);
     expect(introspected).toMatchObject({ active: true, client_id: signing.client_id });
+  });
+
+  it('gets tokens by private_key_jwt and client_credentials with openid-client', async () => {
+    const [{ privateKey, kid }] = keys.keys as [TestIssuer['keys'][number]];
+    const proof = openid.PrivateKeyJwt({ key: privateKey, kid });
+    const options = { algorithm: 'oauth2' as const, execute: [openid.allowInsecureRequests] };
+    const configuration = await openid.discovery(new URL(service.url), signing.client_id, {}, proof, options);
+    for (let request = 0; request < 2; request++) {
+      const tokens = await openid.clientCredentialsGrant(configuration, { scope: 'customers:own' });
+      expect(tokens).toMatchObject({ expires_in: 28_800, scope: 'customers:own', organization_id: ACME });
+      expect(tokens.refresh_token).toBeUndefined();
+    }
   });
 
   it('rejects a response from another issuer (RFC 9207)', async () => {
