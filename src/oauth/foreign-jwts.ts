@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type { CryptoKey, JSONWebKeySet, JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose';
+import type { CryptoKey, JSONWebKeySet, JWK, JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { jose, KeySet } from './key-set.js';
-import { type KeySource, keysInFile, remoteKeys } from './key-sources.js';
+import { type KeySource, keysInFile, remoteKeys, signatureKeys } from './key-sources.js';
 import { OAuthError } from './oauth-error.js';
 
 /** Where the public keys of an issuer are: one of the three. */
@@ -32,7 +32,7 @@ export interface JwtRules {
   maxLifetimeSeconds?: number;
 }
 
-/** The algorithms of JWTs whose issuer is in the registry. Whoever verifies by a symmetric key could also sign. */
+/** The algorithms of JWTs whose issuer is in the registry. A holder of a symmetric key can sign too. */
 export const ASSERTION_ALGORITHMS = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'Ed25519'];
 
 /** Why a JWT is not valid. The code is one of jose. */
@@ -51,8 +51,8 @@ const CLAIM_REJECTED = 'ERR_JWT_CLAIM_VALIDATION_FAILED';
 /** Headers by which a JWT brings its own key (RFC 8725 §3.10). */
 const KEY_HEADERS = ['jwk', 'jku', 'x5u', 'x5c'];
 const MAX_CHARACTERS = 8_192;
-/** Without a `kid`, so many keys of a set are tried at most. */
-const MAX_TRIED_KEYS_COUNT = 20;
+/** A caller without credentials chooses whether a JWT has a `kid`, and each key that is tried takes a millisecond. */
+const MAX_TRIED_KEYS_COUNT = 4;
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
 /** `iat` and `nbf` may be this far in the future, because the issuer's clock may be ahead. A passed `exp` is passed. */
 const ISSUER_CLOCK_SKEW_SECONDS = 30;
@@ -91,7 +91,7 @@ export class ForeignJwts {
   private keysOf({ jwks, jwks_uri, jwks_file = '' }: KeyLocation): JWTVerifyGetKey {
     if (jwks_uri !== undefined) return this.keySet(`uri ${jwks_uri}`, () => remoteKeys(jwks_uri));
     if (!jwks) return this.keySet(`file ${jwks_file}`, () => keysInFile(this.configuration.JWKS_DIR, jwks_file));
-    const keys = this.inlineKeys.get(jwks) ?? jose().createLocalJWKSet(jwks);
+    const keys = this.inlineKeys.get(jwks) ?? jose().createLocalJWKSet({ keys: signatureKeys(jwks.keys) as JWK[] });
     this.inlineKeys.set(jwks, keys);
     return keys;
   }
@@ -151,8 +151,8 @@ async function verifyWithCandidates(token: string, getKey: JWTVerifyGetKey, opti
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
     let tried = 0;
     for await (const key of error as AsyncIterable<CryptoKey>) {
+      if (++tried > MAX_TRIED_KEYS_COUNT) break;
       try {
-        if (++tried > MAX_TRIED_KEYS_COUNT) break;
         return (await jwtVerify(token, key, options)).payload;
       } catch (failure) {
         if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure;

@@ -2,7 +2,7 @@ import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { applyDecorators } from '@nestjs/common';
 import { ValidateBy, ValidateIf, type ValidationArguments } from 'class-validator';
 import { rule } from '../platform/validation/validation.js';
-import { isPublicJwk } from './key-sources.js';
+import { isPublicJwk, signatureKeys } from './key-sources.js';
 
 /** A JWK Set, which is required if all members of `unless` are absent, and rejected if one is present. */
 export function ArePublicKeys({ unless = [] }: { unless?: string[] } = {}): PropertyDecorator {
@@ -68,16 +68,18 @@ function keySetViolation(value: unknown): string | undefined {
   const violations = keys.map((key) => keyViolation(key));
   const firstInvalid = violations.findIndex((violation) => violation !== undefined);
   if (firstInvalid >= 0) return `keys[${firstInvalid}] ${violations[firstInvalid]}`;
-  const kids = keys.map(({ kid }) => kid);
+  const kids = signatureKeys(keys).map((key) => Reflect.get(key, 'kid'));
+  if (kids.length === 0) return 'must have a key for signatures';
   return new Set(kids).size < kids.length ? 'must have keys with different kid' : undefined;
 }
 
 function keyViolation(key: unknown): string | undefined {
   if (typeof key !== 'object' || key === null) return 'must be a JWK';
   if (!isPublicJwk(key)) return 'must be a public key, without its private part';
+  if (signatureKeys([key]).length === 0) return undefined;
   const { kid, use } = key as { kid?: unknown; use?: unknown };
   if (typeof kid !== 'string' || kid === '') return 'must have a kid';
-  if (use !== undefined && use !== 'sig') return 'must be for signatures';
+  if (![undefined, 'sig', 'jwt-svid'].includes(use as string)) return 'must be for signatures';
   return isUsable(key) ? undefined : 'must be EC P-256 or P-384, RSA of 2048 bits or more, or Ed25519';
 }
 

@@ -20,7 +20,7 @@ const FAILURE_PAUSE_MS = 1_000;
  *
  * The first token that needs the keys causes a load. All tokens that need a load at the same time share one, and other
  * tokens do not wait for it. A token with an unknown key id causes a load at most once a minute. For 1 second after a
- * failed load no other load starts.
+ * failed load no other load starts. After one, callers with known keys of a file do not wait for the next load.
  */
 export class KeySet {
   private readonly logger = new Logger(KeySet.name);
@@ -60,11 +60,11 @@ export class KeySet {
   };
 
   private async renew(): Promise<void> {
-    try {
-      await this.load();
-    } catch (error) {
-      if (!this.keys || !this.source.keepsKeys) throw error;
-    }
+    const { keepsKeys } = this.source;
+    const renewal = this.load().catch((error) => {
+      if (!this.keys || !keepsKeys) throw error;
+    });
+    if (!this.keys || !keepsKeys || this.failure === undefined) await renewal;
   }
 
   private async load(): Promise<void> {

@@ -353,8 +353,8 @@ describe('a request', () => {
   });
 });
 
-it('20 keys of a set are tried for an assertion without kid, and no more', async () => {
-  const keyPairs = Array.from({ length: 100 }, () => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
+it('4 keys of a set are tried for an assertion without kid, and no more', async () => {
+  const keyPairs = Array.from({ length: 4 }, () => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
   const jwks = keyPairs.map(({ publicKey }, index) => ({
     ...publicKey.export({ format: 'jwk' }),
     kid: `other-${index}`,
@@ -364,8 +364,8 @@ it('20 keys of a set are tried for an assertion without kid, and no more', async
   const published = (count: number) => [...jwks.slice(0, count).map((jwk) => ({ ...key, jwk })), key];
   const registry = registryWithKeys(own, cluster, { jwks_uri: many.trust().jwks_uri });
   for (const [count, status] of [
-    [19, 200],
-    [100, 401],
+    [3, 200],
+    [4, 401],
   ] as const) {
     many.keys = published(count);
     const limited = await serviceOfTest({ registry });

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -136,6 +137,7 @@ describe('keys in a jwks_file', () => {
     ['has a private key', () => write(JSON.stringify({ keys: [privateKey('key-1')] }))],
     ['is larger than 64 KiB', () => write(`{"keys":[]}${' '.repeat(65_536)}`)],
     ['is a folder', () => [rmSync, mkdirSync].forEach((change) => void change(path()))],
+    ['is a named pipe', () => [rmSync(path()), execFileSync('mkfifo', [path()])]],
   ])('stay in force while the file %s, and cause 503 after a restart', async (_, breakFile) => {
     write();
     await start(location);
@@ -149,6 +151,36 @@ describe('keys in a jwks_file', () => {
     write();
     waitForReading();
     expect(await status()).toBe(200);
+  });
+
+  it('do not stay in force if the file has an empty set', async () => {
+    write();
+    await start(location);
+    expect(await status()).toBe(200);
+    write('{"keys":[]}');
+    waitForReading();
+    expect(await status()).toBe(401);
+  });
+
+  it('and keys in the entry may be the bundle of a SPIFFE trust domain, whose certificates count for nothing', async () => {
+    await cluster.addKey();
+    const [{ jwk: certified }, { jwk }] = cluster.keys as [{ jwk: object }, { jwk: object }];
+    const bundle = [
+      { ...certified, use: 'x509-svid', kid: undefined, x5c: ['AA'] },
+      { ...certified, use: 'x509-svid' },
+      { ...jwk, use: 'jwt-svid' },
+    ];
+    write(JSON.stringify({ keys: bundle, spiffe_sequence: 1 }));
+    for (const keys of [location, { jwks: { keys: bundle } }]) {
+      await start(keys);
+      expect(await status()).toBe(200);
+      const [first] = cluster.keys;
+      const byOther = await accountToken(
+        { ...cluster, sign: (...[now, claims, header]) => cluster.sign(now, claims, header, first) } as TestIssuer,
+        service.clock.now(),
+      );
+      expect((await revoke(service, asserting(CLUSTER_CLIENT, byOther))).status).toBe(401);
+    }
   });
 
   it('cause 503 in a process without JWKS_DIR', async () => {
