@@ -118,13 +118,13 @@ function assertAcceptedForm(token: string, { algorithms, types, mayBringKey = fa
   // base64url has several texts for the same bytes; only the canonical one is accepted, so that a text cannot vary
   const isCanonical = (text: string) =>
     SEGMENT.test(text) && Buffer.from(text, 'base64url').toString('base64url') === text;
-  if (token.length > MAX_CHARACTERS || segments.length !== 3) throw new InvalidJwt('ERR_JWS_INVALID');
+  if (token.length > MAX_CHARACTERS || segments.length !== 3) throw invalidForm('not three parts, or too long');
   const header = headerOf(token);
   if (!algorithms.includes(String(header.alg))) throw new InvalidJwt('ERR_JOSE_ALG_NOT_ALLOWED');
-  if (!segments.every(isCanonical)) throw new InvalidJwt('ERR_JWS_INVALID');
+  if (!segments.every(isCanonical)) throw invalidForm('not in canonical base64url');
   const rejected = mayBringKey ? [] : KEY_HEADERS.filter((name) => Object.hasOwn(header, name));
   if (rejected.length > 0 || Object.hasOwn(header, 'crit') || Object.hasOwn(header, 'b64'))
-    throw new InvalidJwt('ERR_JWS_INVALID', rejected.join(' '));
+    throw invalidForm(`header ${rejected.join(' ') || 'crit or b64'}`);
   const { typ = '' } = header;
   if (typeof typ !== 'string' || !types.map(mediaTypeOf).includes(mediaTypeOf(typ)))
     throw new InvalidJwt(CLAIM_REJECTED, 'typ');
@@ -134,9 +134,11 @@ function headerOf(token: string): Record<string, unknown> {
   try {
     return jose().decodeProtectedHeader(token);
   } catch {
-    throw new InvalidJwt('ERR_JWS_INVALID');
+    throw invalidForm('no header');
   }
 }
+
+const invalidForm = (reason: string) => new InvalidJwt('ERR_JWS_INVALID', reason);
 
 /** The prefix `application/` is optional, and case is insignificant (RFC 7515 §4.1.9). */
 function mediaTypeOf(typ: string): string {

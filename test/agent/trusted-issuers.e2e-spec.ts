@@ -224,15 +224,7 @@ describe('DELETE /v2/token', () => {
 
   it.each<[string, (signature: Buffer) => string]>([
     ['as the issuer wrote it', (signature) => signature.toString('base64url')],
-    ['with padding', (signature) => `${signature.toString('base64url')}==`],
-    ['in the alphabet of base64', (signature) => signature.toString('base64').replace(/=+$/, '')],
-    ['in base64 with padding', (signature) => signature.toString('base64')],
-    ['with a space', (signature) => `${signature.toString('base64url')} `],
-    ['with a tab within', (signature) => signature.toString('base64url').replace(/^.{40}/, '$&\t')],
-    ['with other unused bits', (signature) => withOtherBits(signature.toString('base64url'))],
     ['with the other signature of ECDSA', (signature) => twinOf(signature).toString('base64url')],
-    ['with the other signature and padding', (signature) => `${twinOf(signature).toString('base64url')}==`],
-    ['with an escaped character', (signature) => signature.toString('base64url').replace(/^./, escaped)],
   ])('ends a trusted issuer’s token without a jti in each text of its signature: %s', async (_, textOf) => {
     const ended = await token({ jti: undefined, sub: randomUUID() });
     const end = ended.lastIndexOf('.') + 1;
@@ -241,6 +233,23 @@ describe('DELETE /v2/token', () => {
     const altered = ended.slice(0, end) + textOf(signature);
     expectInvalidToken(await asAgent(altered));
     expectInvalidToken(await asAgent(`eu:${altered}`));
+  });
+
+  it.each<[string, (signature: Buffer) => string]>([
+    ['with padding', (signature) => `${signature.toString('base64url')}==`],
+    ['in the alphabet of base64', (signature) => signature.toString('base64').replace(/=+$/, '')],
+    ['in base64 with padding', (signature) => signature.toString('base64')],
+    ['with a tab within', (signature) => signature.toString('base64url').replace(/^.{40}/, '$&\t')],
+    ['with other unused bits', (signature) => withOtherBits(signature.toString('base64url'))],
+    ['with the other signature and padding', (signature) => `${twinOf(signature).toString('base64url')}==`],
+    ['with an escaped character', (signature) => signature.toString('base64url').replace(/^./, escaped)],
+  ])('a trusted issuer’s token is rejected in another text of its signature: %s', async (_, textOf) => {
+    const valid = await token();
+    const end = valid.lastIndexOf('.') + 1;
+    const altered = valid.slice(0, end) + textOf(Buffer.from(valid.slice(end), 'base64url'));
+    expectInvalidToken(await asAgent(altered));
+    expectInvalidToken(await asAgent(`eu:${altered}`));
+    expect((await asAgent(valid)).status).toBe(200);
   });
 
   it('ends no other token of a trusted issuer than the one with the same jti', async () => {

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import { AUTH_URL } from '../support/assertion-issuer.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import {
@@ -34,7 +35,8 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([own.stop(), cluster.stop()]));
 
-const service = useService(() => ({ registry: registryWithKeys(own, cluster) }));
+const logged = new OutputCapture();
+const service = useService(() => ({ registry: registryWithKeys(own, cluster), log: logged.log }));
 const seconds = () => service.clock.seconds();
 const sign = (claims: object = {}, header: object = {}, key = own.keys[0]) =>
   ownAssertion(own, service.clock.now(), claims, header, key);
@@ -111,7 +113,6 @@ describe('an assertion', () => {
     );
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(1);
     for (const response of responses.filter(({ status }) => status !== 200)) expectInvalidClient(response);
-    expect((await asOwn(await sign({ jti: undefined, aud: AUTH_URL }))).status).toBe(401);
   });
 
   it('of a client is used up at one route for all routes, and another client may use the same jti', async () => {
@@ -169,9 +170,6 @@ describe('an own assertion', () => {
     ['that has expired', () => ({ iat: seconds() - 60, exp: seconds() })],
     ['that lives longer than 600 s', () => ({ exp: seconds() + 601 })],
     ['without iat, that lives longer than 600 s from now', () => ({ iat: undefined, exp: seconds() + 660 })],
-    ['in milliseconds', () => ({ iat: seconds() * 1000, exp: (seconds() + 60) * 1000 })],
-    ['that expires in 2100', () => ({ exp: 4_102_444_800 })],
-    ['issued before 1970', () => ({ iat: -1 })],
     ['issued in the future', () => ({ iat: seconds() + 60 })],
     ['not yet valid', () => ({ nbf: seconds() + 60 })],
     ['with a text as exp', () => ({ exp: String(seconds() + 60) })],
@@ -380,6 +378,13 @@ it('4 keys of a set are tried for an assertion without kid, and no more', async 
   await many.stop();
 });
 
+it('a rejected assertion names its entry in the log', async () => {
+  await asOwn(await sign({ aud: 'https://other.example' }));
+  await introspect(service, asserting(CLUSTER_SERVER, await platform({ sub: 'other' })));
+  await expect.poll(() => logged.lines.join('')).toContain(`"resource_server":"${CLUSTER_SERVER}"`);
+  expect(logged.lines.join('')).toContain(`"client_id":"${SIGNING_CLIENT}"`);
+});
+
 describe.each(['/oauth2/revocations', '/oauth2/events'])('a POST %s', (path) => {
   it('has the page of the GET, with the credentials in its body', async () => {
     const byGet = await manage(service, 'GET', `${path}?wait=0`, bearer(ADMIN_TOKEN));
@@ -395,7 +400,7 @@ describe.each(['/oauth2/revocations', '/oauth2/events'])('a POST %s', (path) => 
       expect(Object.keys(body)).toEqual(Object.keys(byGet.body));
     }
     const cursor: string = asAPost[0]?.body.cursor;
-    const after = asserting(SIGNING_SERVER, await sign(ofServer), { after: cursor, wait: '0' });
+    const after = asserting(SIGNING_SERVER, await sign(ofServer), { after: cursor, wait: 0 });
     expect((await manage(service, 'POST', path, {}, after)).status).toBe(200);
   });
 

@@ -1,6 +1,7 @@
 import { applyDecorators, Get, HttpCode, Post, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601, Matches } from 'class-validator';
 import type { Request, Response } from 'express';
+import { CREDENTIAL_ERRORS } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -13,7 +14,7 @@ import type { ReadableEvents, ResourceServer } from '../../registry/resource-ser
 import { EVENT_KINDS, type EventKind } from '../../session/feed/customer-event.entity.js';
 import type { PublishedEvent } from '../../session/feed/event-pages.js';
 import { eventCursorOf, parseEventCursor } from './feed-cursors.js';
-import { CREDENTIAL_ERRORS, FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
+import { FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
 import { EventReader } from './feed-reader.js';
 
 const KIND = EVENT_KINDS.join('|').replaceAll('.', '\\.');

@@ -1,10 +1,11 @@
 import { applyDecorators } from '@nestjs/common';
-import { Matches, MaxLength } from 'class-validator';
+import { MaxLength } from 'class-validator';
 import { CredentialParameters } from '../../http/callers/client-authentication.js';
-import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { ApiOptionalString, Optional } from '../../platform/validation/validation.js';
+import { IS_WAIT_SECONDS } from '../../platform/validation/text-rules.js';
+import { ApiOptionalString, Optional, rule } from '../../platform/validation/validation.js';
 
 const IsCursor = () =>
   applyDecorators(
@@ -18,8 +19,12 @@ const IsCursor = () =>
 const IsWait = () =>
   applyDecorators(
     Optional(),
-    Matches(/^(\d|1\d|2[0-5])$/, { message: 'must be 0 to 25' }),
-    ApiProperty('The seconds to wait for a new entry, 0 to 25. 0 if omitted.', '25'),
+    rule(
+      IS_WAIT_SECONDS,
+      (value) => ['string', 'number'].includes(typeof value) && /^(\d|1\d|2[0-5])$/.test(String(value)),
+      'must be 0 to 25',
+    ),
+    ApiProperty('The seconds to wait for a new entry, 0 to 25. 0 if omitted.', 25),
   );
 
 /** The parameters of each feed of the management port (protocol §7.6 and §7.8). */
@@ -28,7 +33,7 @@ export class FeedQuery {
   after?: string;
 
   @IsWait()
-  wait?: string;
+  wait?: number | string;
 }
 
 /** The same parameters in a body, which may have credentials too. */
@@ -37,18 +42,10 @@ export class FeedBody extends CredentialParameters implements FeedQuery {
   after?: string;
 
   @IsWait()
-  wait?: string;
+  wait?: number | string;
 }
 
 export const FEED_ERRORS = {
   unknownCursor: () => OAuthError.invalidRequest('after: not a cursor of this feed'),
   wait: () => OAuthError.invalidRequest('wait: must be 0 to 25'),
 };
-
-/** The errors of a body with credentials. */
-export const CREDENTIAL_ERRORS = [
-  REQUEST_ERRORS.secretTwice(),
-  REQUEST_ERRORS.clientOfOtherHeader(),
-  REQUEST_ERRORS.secretOfOperator(),
-  REQUEST_ERRORS.assertionAndSecret(),
-];

@@ -4,7 +4,7 @@ import type { Counter } from 'prom-client';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
 import { Actor, type Audience, USER_VERIFIED } from '../../access-token/session-claims.js';
-import { CredentialParameters } from '../../http/callers/client-authentication.js';
+import { CREDENTIAL_ERRORS, CredentialParameters } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard, SecretClientGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -24,7 +24,6 @@ import type { ClientApplication } from '../../registry/client-application.entity
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { TokenInspection } from '../../session/token-validity.js';
 import { TokenRevocation } from '../../token/token-revocation.js';
-import { CREDENTIAL_ERRORS } from './feed-query.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
 class TokenBody extends CredentialParameters {

@@ -1,6 +1,7 @@
 import { Get, HttpCode, Post, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601 } from 'class-validator';
 import type { Request, Response } from 'express';
+import { CREDENTIAL_ERRORS } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -11,7 +12,7 @@ import { ApiEnum, ApiOptionalInteger, ApiString, Nested, Optional } from '../../
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { isVisibleIn, parseRevocationCursor, revocationCursorOf, viewOf } from './feed-cursors.js';
-import { CREDENTIAL_ERRORS, FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
+import { FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
 import { RevocationReader } from './feed-reader.js';
 
 const EXAMPLE_ENTRIES = [

@@ -3,7 +3,7 @@ import { IS_EMAIL, IS_ISO8601, ValidationTypes } from 'class-validator';
 import { type ApiExamples, apiPropertyOf } from '../../platform/http/api-route.js';
 import { loadWhenUsed } from '../../platform/load-when-used.js';
 import { transformerMetadata } from '../../platform/private-members.js';
-import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../../platform/validation/text-rules.js';
+import { IS_ID_TEXT, IS_WAIT_SECONDS, MAX_ID_CHARACTERS } from '../../platform/validation/text-rules.js';
 import { ARE_TEXTS, IS_ALL_OR_IDS } from '../../registry/entries/entry-rules.js';
 
 export type MediaExamples = { example?: unknown; examples?: Record<string, { value: unknown }> };
@@ -87,6 +87,7 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
       // a custom rule has no schema unless its property has `@JSONSchema`
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
+      [IS_WAIT_SECONDS]: { type: 'integer', minimum: 0, maximum: 25 },
       [IS_ID_TEXT]: { type: 'string', minLength: 1, maxLength: MAX_ID_CHARACTERS },
       [IS_ALL_OR_IDS]: {
         anyOf: [

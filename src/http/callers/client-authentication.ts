@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS, type RequestFacts } from '../../oauth/oauth-error.js';
 import { optionalString } from '../../oauth/parameters.js';
 import { Clock } from '../../platform/clock.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -34,6 +34,14 @@ export class CredentialParameters {
   client_assertion?: string;
 }
 
+/** The errors of a body with credentials. */
+export const CREDENTIAL_ERRORS = [
+  REQUEST_ERRORS.secretTwice(),
+  REQUEST_ERRORS.clientOfOtherHeader(),
+  REQUEST_ERRORS.secretOfOperator(),
+  REQUEST_ERRORS.assertionAndSecret(),
+];
+
 export interface ClientCredentials {
   id?: string | undefined;
   secret?: string | undefined;
@@ -56,7 +64,8 @@ export class ClientAuthentication {
   async client({ id, secret, assertion }: ClientCredentials): Promise<ClientApplication> {
     const client = id === undefined ? undefined : this.registry.client(id);
     if (client && assertion !== undefined) {
-      await this.assertions.verify(assertion, client.clientId, client.assertionKeys);
+      const { clientId, assertionKeys } = client;
+      await this.assertions.verify(assertion, clientId, assertionKeys).catch(rethrowAbout({ clientId }));
       return client;
     }
     const isRight = this.isSecretOf(client, sha256(secret ?? ''));
@@ -87,7 +96,8 @@ export class ClientAuthentication {
   async resourceServer({ id = '', secret = '', assertion }: ClientCredentials): Promise<ResourceServer> {
     const server = this.registry.resourceServer(id);
     if (server && assertion !== undefined) {
-      await this.assertions.verify(assertion, server.id, server.assertionKeys);
+      const facts = { resourceServerId: server.id };
+      await this.assertions.verify(assertion, server.id, server.assertionKeys).catch(rethrowAbout(facts));
       return server;
     }
     const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
@@ -102,6 +112,10 @@ export class ClientAuthentication {
     return isCurrent || matching.some((each) => isValidAt(this.clock.now(), each));
   }
 }
+
+const rethrowAbout = (facts: RequestFacts) => (error: unknown) => {
+  throw error instanceof OAuthError ? error.about(facts) : error;
+};
 
 /** RFC 6749 §2.3, RFC 7523 §2.2. @throws OAuthError `invalid_client`, or `invalid_request` if there are two ways */
 export function readClientCredentials(

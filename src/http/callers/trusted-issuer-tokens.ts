@@ -79,8 +79,7 @@ export class TrustedIssuerTokens {
 
 /**
  * The id of a token as a session, and in the log. A hash, because a `jti` of the issuer may have any length. Without a
- * `jti`, the signed part identifies the token, because a signature has several valid texts: other base64url texts decode
- * to the same bytes, and ECDSA accepts two signatures.
+ * `jti`, the signed part identifies the token, because ECDSA accepts two signatures of it.
  */
 function tokenId({ issuer }: TrustedIssuer, { jti }: JWTPayload, token: string): string {
   const hasId = typeof jti === 'string' && jti !== '';

@@ -13,6 +13,7 @@ export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 1
 
 export const MAX_ID_CHARACTERS = 255;
 export const IS_ID_TEXT = 'isIdText';
+export const IS_WAIT_SECONDS = 'isWaitSeconds';
 
 /**
  * Whether a value is an id that another system may have chosen: 1 to 255 UTF-16 units without control characters.
