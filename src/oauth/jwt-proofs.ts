@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { isOfOtherCallers } from '../platform/configuration/issuers.js';
 import { isIdText } from '../platform/validation/text-rules.js';
 import { ASSERTION_ALGORITHMS, ForeignJwts, InvalidJwt } from './foreign-jwts.js';
 import type { JwtIssuer } from './jwt-issuer.js';
@@ -24,14 +25,13 @@ const ACCEPTED_TYPES = ['', 'jwt', 'authorization-grant+jwt'];
 @Injectable()
 export class JwtProofs {
   private readonly audience: string[];
-  private readonly agentIssuers: Configuration['TRUSTED_AGENT_ISSUERS'];
 
   /** @internal */
   constructor(
     private readonly jwts: ForeignJwts,
-    { AUTH_URL, TRUSTED_AGENT_ISSUERS }: Configuration,
+    private readonly configuration: Configuration,
   ) {
-    this.agentIssuers = TRUSTED_AGENT_ISSUERS;
+    const { AUTH_URL } = configuration;
     this.audience = [AUTH_URL, `${AUTH_URL}/v2/customer/token`];
   }
 
@@ -49,10 +49,8 @@ export class JwtProofs {
       throw error instanceof InvalidJwt ? invalidJwt(error.message) : error;
     });
     const { sub, jti, aud, exp } = claims;
-    // an issuer that also issues agent tokens (protocol §6.10) tells the two apart by the audience alone
-    const audiences = [aud].flat();
-    if (this.agentIssuers.some((agents) => agents.issuer === iss && audiences.includes(agents.audience)))
-      throw invalidJwt('aud is the audience of agent tokens');
+    if ([aud].flat().some((each) => isOfOtherCallers(this.configuration, iss, each)))
+      throw invalidJwt('its issuer is that of agents or operators');
     if (!isIdText(sub)) throw invalidJwt('sub is no text of 1 to 255 characters');
     if (!isIdText(jti)) throw invalidJwt('jti is no text of 1 to 255 characters');
     return { issuer: iss, sub, jti, expiresAt: new Date((exp as number) * 1000), claims };

@@ -12,7 +12,7 @@ import {
   revoke,
   SIGNING_CLIENT,
 } from '../support/client-assertions.js';
-import { expectUnavailable } from '../support/expect-error.js';
+import { expectInvalidRequest, expectUnavailable } from '../support/expect-error.js';
 import { privateKey, TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
 import type { TestResponse } from '../support/test-service.js';
 import { serviceOfTest, type UsedService } from '../support/use-service.js';
@@ -62,6 +62,7 @@ describe('keys at a jwks_uri', () => {
   it('are not fetched for a text that cannot be an assertion, or for another entry', async () => {
     for (const assertion of ['x', 'e30.e30.AAAA', await accountToken(cluster, 0, {}, { typ: 'at+jwt' })])
       await revoke(service, asserting(CLUSTER_CLIENT, assertion));
+    await revoke(service, asserting(CLUSTER_CLIENT, await accountToken(cluster, service.clock.now(), { iss: 'x' })));
     await revoke(service, asserting(SIGNING_CLIENT, await accountToken(cluster, service.clock.now())));
     await revoke(service, asserting('unknown', await accountToken(cluster, service.clock.now())));
     expect(cluster.requests).toBe(0);
@@ -164,7 +165,7 @@ describe('keys in a jwks_file', () => {
 
   it('and keys in the entry may be the bundle of a SPIFFE trust domain, whose certificates count for nothing', async () => {
     await cluster.addKey();
-    const [{ jwk: certified }, { jwk }] = cluster.keys as [{ jwk: object }, { jwk: object }];
+    const [certified, jwk] = cluster.keys.map((key) => key.jwk) as [object, object];
     const bundle = [
       { ...certified, use: 'x509-svid', kid: undefined, x5c: ['AA'] },
       { ...certified, use: 'x509-svid' },
@@ -183,9 +184,14 @@ describe('keys in a jwks_file', () => {
     }
   });
 
-  it('cause 503 in a process without JWKS_DIR', async () => {
+  it('are rejected in an entry while the service has no JWKS_DIR, and cause 503 if it was removed later', async () => {
     write();
-    await start(location, {});
+    await start(location);
+    const { database } = service;
+    service = await serviceOfTest({ database, environment: {} });
     expectUnavailable(await send());
+    const federated = { issuer: 'https://x.example', subject: 'x', ...location };
+    const changed = await service.admin('PATCH', `/admin/clients/${CLUSTER_CLIENT}`, { federated });
+    expectInvalidRequest(changed, 'federated.jwks_file: the service has no JWKS_DIR');
   });
 });

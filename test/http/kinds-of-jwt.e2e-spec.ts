@@ -13,11 +13,12 @@ import {
   SIGNING_CLIENT,
 } from '../support/client-assertions.js';
 import { TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME } from '../support/test-registry.js';
 import { agentTokenPair, newCustomer } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const AGENTS = 'https://chat.example';
 const OPERATORS = 'https://auth.example/admin';
@@ -90,8 +91,12 @@ it.each(Object.keys(KINDS))('%s is accepted in its own place, and in no place of
   }
 });
 
-it('a federated entry with the issuer and the audience of agents, operators or this service authenticates nobody', async () => {
+it('a federated entry with the issuer and the audience of agents, operators or this service is rejected, and authenticates nobody', async () => {
   const { jwks_uri } = issuer.trust();
+  const former = await serviceOfTest({
+    database: service.database,
+    environment: { AUTH_URL: 'https://former.example' },
+  });
   for (const [index, [name, audience]] of [
     [issuer.issuer, AGENTS],
     [issuer.issuer, OPERATORS],
@@ -100,7 +105,9 @@ it('a federated entry with the issuer and the audience of agents, operators or t
     const client_id = `misconfigured-${index}`;
     const federated = { issuer: name, subject: 'misconfigured', audience, jwks_uri };
     const entry = { client_id, name: 'Backend', client_type: 'server', federated };
-    expect((await service.admin('POST', '/admin/clients', entry)).status).toBe(201);
+    const violation = /^federated\.issuer: tokens of this issuer and audience are those of agents or operators/;
+    expectInvalidRequest(await service.admin('POST', '/admin/clients', entry), violation);
+    expect((await former.admin('POST', '/admin/clients', entry)).status).toBe(201);
     const token = await accountToken(issuer, now(), { iss: name, sub: 'misconfigured', aud: audience });
     await expect.poll(async () => (await service.admin('GET', `/admin/clients/${client_id}`)).status).toBe(200);
     expect((await revoke(service, asserting(client_id, token))).status).toBe(401);

@@ -104,6 +104,7 @@ describe('protocol §9.4: configuration', () => {
 
   const rejected: Record<string, string[]> = {
     NODE_ENV: ['prod', 'PRODUCTION', 'staging', 'MARKED', 'production,test'],
+    JWKS_DIR: ['MARKED', '.', '/MARKED', import.meta.filename],
     HOST: ['http://MARKED', '127.0.0.1:3000', '127.0.0.1,::1', '999.1.1.1', '*', '[::1]'],
     TRUST_PROXY: [
       ...['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1', '00'],

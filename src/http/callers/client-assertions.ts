@@ -1,8 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import type { JWTPayload } from 'jose';
-import { ASSERTION_ALGORITHMS, ForeignJwts, InvalidJwt, type JwtRules } from '../../oauth/foreign-jwts.js';
+import {
+  ASSERTION_ALGORITHMS,
+  ForeignJwts,
+  InvalidJwt,
+  type JwtRules,
+  unverifiedIssuer,
+} from '../../oauth/foreign-jwts.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
+import { isOfOtherCallers } from '../../platform/configuration/issuers.js';
 import { sha256 } from '../../platform/secret.js';
 import { isIdText } from '../../platform/validation/text-rules.js';
 import type { AssertionKeys, FederatedIdentity } from '../../registry/assertion-keys.js';
@@ -53,21 +60,17 @@ export class ClientAssertions {
   /** The platform gives a service the same token until it expires. */
   private async verifyPlatformToken(token: string, federated: FederatedIdentity): Promise<void> {
     const { issuer, subject, audience = this.configuration.AUTH_URL, ...keys } = federated;
-    if (this.isOfOtherCallers(issuer, audience)) throw invalidAssertion('its issuer is that of agents or operators');
+    if (isOfOtherCallers(this.configuration, issuer, audience))
+      throw invalidAssertion('its issuer is that of agents or operators');
     await this.claimsOf(token, {
       ...{ keys, issuer, subject, audience, types: PLATFORM_TYPES },
       ...{ requiredClaims: ['exp'], maxLifetimeSeconds: PLATFORM_LIFETIME_SECONDS },
     });
   }
 
-  /** An issuer of tokens of agents or operators tells them from those of services by the audience alone. */
-  private isOfOtherCallers(issuer: string, audience: string): boolean {
-    const { AUTH_URL, TRUSTED_AGENT_ISSUERS, ADMIN_ISSUER } = this.configuration;
-    const others = [...TRUSTED_AGENT_ISSUERS, ...(ADMIN_ISSUER ? [ADMIN_ISSUER] : [])];
-    return issuer === AUTH_URL || others.some((other) => other.issuer === issuer && other.audience === audience);
-  }
-
   private async claimsOf(token: string, { subject, ...rules }: AssertionRules): Promise<JWTPayload> {
+    // another token must not cause a load of the keys
+    if (unverifiedIssuer(token) !== rules.issuer) throw invalidAssertion('iss is another one');
     const claims = await this.jwts
       .verify(token, { ...rules, algorithms: ASSERTION_ALGORITHMS, isOnlyAudience: true })
       .catch((error) => {

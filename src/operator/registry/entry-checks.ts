@@ -1,11 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral } from 'typeorm';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import { isOfOtherCallers } from '../../platform/configuration/issuers.js';
 import { canonicalEmail, comparableEmail } from '../../registry/agent-email.js';
 import { AGENTS } from '../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
+import { RESOURCE_SERVERS } from '../../registry/entries/resource-server.entry.js';
 import { GrantSettingsClasses, type SettingsOwner } from '../../registry/grant-settings-classes.js';
 import { type Entry, fieldPath, isMapping, keyInFile, type ListedEntries, validated } from './entry.js';
 import { ProofIssuers } from './proof-issuers.js';
@@ -29,14 +32,21 @@ const NO_AGENT = 'only for a client of type server that belongs to an organizati
 const FOREIGN_AGENT = "an agent of another organization than the client's";
 
 const SHARED_PROOFS =
-  'another organization accepts the same issuer, or a federated entry does; each needs an audience, and no value may be in both';
+  'another organization accepts the same issuer, or an entry with keys does; each needs an audience, and no value may be in both';
 const SHARED_ISSUER = 'an organization accepts the same issuer; both need an audience, and no value may be in both';
 const SHARED_IDENTITY = 'another entry has the same issuer and subject; both need an audience, and different ones';
+const SHARED_ID =
+  'an organization has it as an issuer, or another entry as its issuer and subject; keys of its own need another id';
+const OTHER_CALLERS = 'tokens of this issuer and audience are those of agents or operators, or of this service';
+const NO_FOLDER = 'the service has no JWKS_DIR';
 
 /** All violations of entries: those of their classes, and those that only other entries and the grants show. */
 @Injectable()
 export class EntryChecks {
-  constructor(private readonly settingsClasses: GrantSettingsClasses) {}
+  constructor(
+    private readonly settingsClasses: GrantSettingsClasses,
+    private readonly configuration: Configuration,
+  ) {}
 
   async violations(
     manager: EntityManager,
@@ -45,12 +55,13 @@ export class EntryChecks {
     isSecretStored: OtherEntries['isSecretStored'],
   ): Promise<string[]> {
     const proofIssuers = await ProofIssuers.read(manager, entries, this.settingsClasses);
-    return this.violationsOf(entries, {
+    const violations = this.violationsOf(entries, {
       proofIssuers,
       isSecretStored,
       hasOrganization: (id) => stored.hasOrganization(id),
       organizationOfAgent: (email) => stored.agentOf(email)?.organizationId,
     });
+    return [...violations, ...unusableIdentities(entries, this.configuration)];
   }
 
   /** @param areStored whether to suppose that the database has all entries and organizations, or none */
@@ -82,10 +93,7 @@ export class EntryChecks {
         if (kind === ORGANIZATIONS)
           for (const grant of others.proofIssuers.sharedGrantsOf(entry))
             violations.push(`${fieldPath(path, `grants.${grant}.audience`)}: ${SHARED_PROOFS}`);
-        if (others.proofIssuers.isIssuerShared(entry))
-          violations.push(`${fieldPath(path, 'federated.issuer')}: ${SHARED_ISSUER}`);
-        if (others.proofIssuers.isIdentityShared(kind, entry))
-          violations.push(`${fieldPath(path, 'federated.subject')}: ${SHARED_IDENTITY}`);
+        violations.push(...sharedViolations(kind, path, entry, others.proofIssuers));
         const { organization_id: id } = entry;
         const organizationPath = fieldPath(path, 'organization_id');
         const isKnown = typeof id !== 'string' || organizationIds.has(id) || others.hasOrganization(id);
@@ -126,10 +134,41 @@ export class EntryChecks {
   }
 }
 
+function sharedViolations(kind: EntryKind, path: string, entry: Entry, proofIssuers: ProofIssuers): string[] {
+  const isIssuerShared = proofIssuers.isIssuerShared(kind, entry);
+  const isIdentityShared = proofIssuers.isIdentityShared(kind, entry);
+  if (entry.federated === undefined)
+    return isIssuerShared || isIdentityShared ? [`${fieldPath(path, kind.key.field)}: ${SHARED_ID}`] : [];
+  return [
+    ...(isIssuerShared ? [`${fieldPath(path, 'federated.issuer')}: ${SHARED_ISSUER}`] : []),
+    ...(isIdentityShared ? [`${fieldPath(path, 'federated.subject')}: ${SHARED_IDENTITY}`] : []),
+  ];
+}
+
+/** Identities that this service would never accept. A command that reads no `JWKS_DIR` does not know the folder. */
+function unusableIdentities(entries: ListedEntries, configuration: Configuration): string[] {
+  const { AUTH_URL, JWKS_DIR, unused } = configuration;
+  const listed = [...entries.of(CLIENTS), ...entries.of(RESOURCE_SERVERS)];
+  return listed.flatMap(({ path, entry: { federated } }) => {
+    if (!isMapping(federated)) return [];
+    const { issuer, audience = AUTH_URL, jwks_file } = federated;
+    const hasNoFolder = jwks_file !== undefined && JWKS_DIR === undefined && !unused.includes('JWKS_DIR');
+    return [
+      ...(isOfOtherCallers(configuration, issuer, audience)
+        ? [`${fieldPath(path, 'federated.issuer')}: ${OTHER_CALLERS}`]
+        : []),
+      ...(hasNoFolder ? [`${fieldPath(path, 'federated.jwks_file')}: ${NO_FOLDER}`] : []),
+    ];
+  });
+}
+
 /** Whether an entry needs a secret that it does not name. An entry with keys needs none. */
 function lacksSecret({ secret }: EntryKind, entry: Entry): boolean {
-  const hasKeys = [entry.jwks, entry.jwks_uri, entry.federated].some((keys) => keys !== undefined);
-  return secret?.isRequired === true && entry[secret.field] === undefined && !hasKeys;
+  return secret?.isRequired === true && entry[secret.field] === undefined && !hasKeys(entry);
+}
+
+export function hasKeys({ jwks, jwks_uri, federated }: Entry): boolean {
+  return [jwks, jwks_uri, federated].some((keys) => keys !== undefined);
 }
 
 const requiredSecret = (kind: EntryKind) =>
@@ -154,9 +193,14 @@ function agentViolations(
   return organization === true || organization === organization_id ? [] : [`${agentPath}: ${FOREIGN_AGENT}`];
 }
 
-/** A list or a mapping must fit into a `text` of MySQL, on each database. */
+/** A list or a mapping must fit into a `text` of MySQL, on each database. Keys are stored with the name of their field. */
 function sizeViolations(path: string, entry: Entry): string[] {
+  const columnOf = (field: string, value: unknown) =>
+    ['jwks', 'federated'].includes(field) ? { [field]: value } : value;
   return Object.entries(entry)
-    .filter(([, value]) => value instanceof Object && Buffer.byteLength(JSON.stringify(value)) > MAX_VALUE_BYTES)
+    .filter(
+      ([field, value]) =>
+        value instanceof Object && Buffer.byteLength(JSON.stringify(columnOf(field, value))) > MAX_VALUE_BYTES,
+    )
     .map(([field]) => `${fieldPath(path, field)}: must have at most ${MAX_VALUE_BYTES} bytes as JSON`);
 }

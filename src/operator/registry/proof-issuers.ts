@@ -15,9 +15,9 @@ interface Accepted {
   audience: string[] | undefined;
 }
 
-const FEDERATED_KINDS = [CLIENTS, RESOURCE_SERVERS] as const;
-/** All federated entries are one owner of their issuers, because their subjects tell them apart. */
-const FEDERATED = 'federated';
+const KINDS_WITH_KEYS = [CLIENTS, RESOURCE_SERVERS] as const;
+/** All entries with keys are one owner of their issuers, because their subjects tell them apart. */
+const WITH_KEYS = 'with keys';
 
 /**
  * Which entries accept JWTs of which issuers. Two owners of the same names must both name their audiences, and different
@@ -31,7 +31,7 @@ export class ProofIssuers {
   static of(entries: ListedEntries, settingsClasses: GrantSettingsClasses): ProofIssuers {
     const issuers = new ProofIssuers(settingsClasses);
     for (const { entry } of entries.of(ORGANIZATIONS)) issuers.addOrganization(entry);
-    for (const kind of FEDERATED_KINDS) for (const { entry } of entries.of(kind)) issuers.addFederated(kind, entry);
+    for (const kind of KINDS_WITH_KEYS) for (const { entry } of entries.of(kind)) issuers.addEntry(kind, entry);
     return issuers;
   }
 
@@ -43,15 +43,15 @@ export class ProofIssuers {
   ): Promise<ProofIssuers> {
     const issuers = ProofIssuers.of(entries, settingsClasses);
     const organizations = entries.of(ORGANIZATIONS).flatMap(({ entry }) => issuers.settingsOf(entry));
-    const areFederated = FEDERATED_KINDS.some((kind) => entries.of(kind).some(({ entry }) => acceptedOf(entry)));
-    const grants = areFederated ? settingsClasses.withIssuer() : organizations.map(({ grant }) => grant);
+    const haveKeys = KINDS_WITH_KEYS.some((kind) => entries.of(kind).some(({ entry }) => acceptedOf(kind, entry)));
+    const grants = haveKeys ? settingsClasses.withIssuer() : organizations.map(({ grant }) => grant);
     for (const grant of new Set(grants))
-      for await (const row of storedRows(manager, ORGANIZATIONS, entries, 'grants', grant))
+      for await (const row of storedRows(manager, ORGANIZATIONS, entries, 'grants', JSON.stringify(grant)))
         issuers.addOrganization(row);
-    if (organizations.length === 0 && !areFederated) return issuers;
-    for (const kind of FEDERATED_KINDS)
-      for await (const row of storedRows(manager, kind, entries, 'assertionKeys', FEDERATED))
-        issuers.addFederated(kind, kind.toEntry(row as never) as Entry);
+    if (organizations.length === 0 && !haveKeys) return issuers;
+    for (const kind of KINDS_WITH_KEYS)
+      for await (const row of storedRows(manager, kind, entries, 'assertionKeys', ''))
+        issuers.addEntry(kind, kind.toEntry(row as never) as Entry);
     return issuers;
   }
 
@@ -62,15 +62,15 @@ export class ProofIssuers {
       .map(({ grant }) => grant);
   }
 
-  /** Whether an organization accepts the issuer of a federated entry. */
-  isIssuerShared(entry: Entry): boolean {
-    const accepted = acceptedOf(entry);
-    return accepted !== undefined && this.isShared(accepted.issuer, FEDERATED);
+  /** Whether an organization accepts the issuer of an entry with keys. */
+  isIssuerShared(kind: EntryKind, entry: Entry): boolean {
+    const accepted = acceptedOf(kind, entry);
+    return accepted !== undefined && this.isShared(accepted.issuer, WITH_KEYS);
   }
 
-  /** Whether another entry has the federated identity of an entry. */
+  /** Whether another entry accepts the issuer and the subject of an entry with keys. */
   isIdentityShared(kind: EntryKind, entry: Entry): boolean {
-    const accepted = acceptedOf(entry);
+    const accepted = acceptedOf(kind, entry);
     return accepted !== undefined && this.isShared(accepted.identity, ownerOf(kind, entry));
   }
 
@@ -85,10 +85,10 @@ export class ProofIssuers {
     for (const { accepted } of this.settingsOf(organization)) this.add(accepted, organization.id);
   }
 
-  private addFederated(kind: EntryKind, entry: Entry): void {
-    const accepted = acceptedOf(entry);
+  private addEntry(kind: EntryKind, entry: Entry): void {
+    const accepted = acceptedOf(kind, entry);
     if (!accepted) return;
-    this.add(accepted.issuer, FEDERATED);
+    this.add(accepted.issuer, WITH_KEYS);
     this.add(accepted.identity, ownerOf(kind, entry));
   }
 
@@ -108,17 +108,17 @@ export class ProofIssuers {
   }
 }
 
-/** The stored rows whose JSON column has a name, except those of listed entries. */
+/** The stored rows whose JSON column is not null and contains a text, except those of listed entries. */
 async function* storedRows(
   manager: EntityManager,
   kind: EntryKind,
   entries: ListedEntries,
   column: string,
-  name: string,
+  content: string,
 ): AsyncGenerator<ObjectLiteral, void> {
   const { key } = kind;
   const listed = new Set(entries.of(kind).map(({ entry }) => entry[key.field]));
-  const pattern = `%${JSON.stringify(name)}%`;
+  const pattern = `%${content}%`;
   const filter = { [column]: Raw((text) => `${text} LIKE :pattern`, { pattern }) };
   for await (const rows of pagesOf(manager, kind.entity, key.column, filter))
     for (const row of rows) if (!listed.has(row[key.column])) yield row;
@@ -126,10 +126,13 @@ async function* storedRows(
 
 const ownerOf = ({ name, key }: EntryKind, entry: Entry) => `${name} ${entry[key.field]}`;
 
-/** `undefined` for an entry that is not federated. Values of another type are left to their class. */
-function acceptedOf({ federated }: Entry): { issuer: Accepted; identity: Accepted } | undefined {
-  if (!isMapping(federated)) return undefined;
-  const { issuer, subject, audience } = federated;
+/** `undefined` for an entry without keys. Values of another type are left to their class. */
+function acceptedOf({ key }: EntryKind, entry: Entry): { issuer: Accepted; identity: Accepted } | undefined {
+  const { jwks, jwks_uri, federated, [key.field]: id } = entry;
+  const own = jwks === undefined && jwks_uri === undefined ? undefined : { issuer: id, subject: id };
+  const identity: unknown = own ?? federated;
+  if (!isMapping(identity)) return undefined;
+  const { issuer, subject, audience } = identity;
   if (typeof issuer !== 'string' || typeof subject !== 'string') return undefined;
   const audiences = typeof audience === 'string' ? [audience] : undefined;
   return {

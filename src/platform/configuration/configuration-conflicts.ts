@@ -1,4 +1,6 @@
+import { statSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { isAbsolute } from 'node:path';
 import type { Type } from '@nestjs/common';
 import { loadWhenUsed } from '../load-when-used.js';
 import { declaredProperties } from '../validation/validation.js';
@@ -32,6 +34,7 @@ export function missingIn(configuration: Configuration): string[] {
 /** What the rule of a single variable cannot see. A value that its own rule reports is not reported again. */
 export function conflictsIn(configuration: Configuration): string[] {
   const { AUTH_URL, NODE_ENV, PORT, MANAGEMENT_PORT, ADMIN_PORT = 0, TRUSTED_AGENT_ISSUERS, TRY_IT } = configuration;
+  const { JWKS_DIR } = configuration;
   const isProduction = NODE_ENV === 'production';
   // an entry may be null
   const issuers: (TrustedIssuer | null)[] = Array.isArray(TRUSTED_AGENT_ISSUERS) ? TRUSTED_AGENT_ISSUERS : [];
@@ -48,6 +51,7 @@ export function conflictsIn(configuration: Configuration): string[] {
         TRY_IT === true &&
         !isLoopback(AUTH_URL) &&
         'TRY_IT: must not be true in production, unless the host of AUTH_URL is a loopback',
+      JWKS_DIR !== undefined && !isFolder(JWKS_DIR) && 'JWKS_DIR: must be the absolute path of a folder',
       PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
       ADMIN_PORT !== 0 &&
         [PORT, MANAGEMENT_PORT].includes(ADMIN_PORT) &&
@@ -124,6 +128,14 @@ export function urlOf(text: string): URL {
 function isLoopback(url: string): boolean {
   const { hostname } = urlOf(url);
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return isAbsolute(path) && statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** Whether requests cannot be read on their way. */

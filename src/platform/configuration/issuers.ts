@@ -62,6 +62,25 @@ export class TrustedIssuer extends ForeignIssuer {
   scope_claim = 'scope';
 }
 
+interface OtherCallers {
+  AUTH_URL: string;
+  TRUSTED_AGENT_ISSUERS: readonly TrustedIssuer[];
+  ADMIN_ISSUER?: AdminIssuer | undefined;
+}
+
+/**
+ * Whether tokens of an issuer for an audience are those of agents or operators, or of this service. An issuer that also
+ * signs tokens for others tells the kinds apart by the audience alone.
+ */
+export function isOfOtherCallers(
+  { AUTH_URL, TRUSTED_AGENT_ISSUERS, ADMIN_ISSUER }: OtherCallers,
+  issuer: unknown,
+  audience: unknown,
+): boolean {
+  const others = [...TRUSTED_AGENT_ISSUERS, ...(ADMIN_ISSUER ? [ADMIN_ISSUER] : [])];
+  return issuer === AUTH_URL || others.some((other) => other.issuer === issuer && other.audience === audience);
+}
+
 /** Text that is no JSON object is returned as is, and then fails validation. */
 export function parseAdminIssuer(text: unknown): unknown {
   const parsed = parseJson(text);

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { JWT_BEARER } from '../../support/assertion-issuer.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { applyRegistry } from '../../support/registry-files.js';
@@ -12,7 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => issuer.stop());
 
-const service = useService();
+const output = new OutputCapture();
+const service = useService(() => ({ environment: { JWKS_DIR: tmpdir() }, log: output.log }));
 const jwks = () => ({ keys: issuer.keys.map(({ jwk }) => jwk) });
 const jwks_uri = 'https://keys.example/jwks.json';
 const identity = (more: object = {}) => ({
@@ -104,6 +107,42 @@ describe.each(KINDS)('an entry of %s', (list, key, fields) => {
   });
 });
 
+it.each<[string, string, object, string]>([
+  ['client', 'clients', { name: 'Backend', client_type: 'server' }, 'client_secret'],
+  ['resource server', 'resource_servers', { audiences: ['customer-api'] }, 'secret'],
+])(
+  'a %s that has moved to keys in the file keeps its secret, and a warning says so',
+  async (_, list, fields, secret) => {
+    const entry = { [list === 'clients' ? 'client_id' : 'id']: randomUUID(), ...fields };
+    const apply = (more: object) => applyRegistry(service, { [list]: [{ ...entry, ...more }] });
+    const isWarned = () => output.text.includes(`${list}[0]: keys, and still a secret that the file does not list`);
+    output.lines.length = 0;
+    await apply({ [secret]: 'x'.repeat(32) });
+    await apply({ [secret]: 'x'.repeat(32), jwks: jwks() });
+    expect(isWarned()).toBe(false);
+    await apply({ jwks: jwks() });
+    expect(isWarned()).toBe(true);
+    await expect(apply({ jwks: jwks(), [secret]: null })).rejects.toThrow(`${list}[0].${secret}: must not be null`);
+    const path = `/admin/${list.replace('_', '-')}/${Object.values(entry)[0]}`;
+    expect((await service.admin('PATCH', path, { [secret]: null })).body).toMatchObject({ has_secret: false });
+    output.lines.length = 0;
+    await apply({ jwks: jwks() });
+    expect(isWarned()).toBe(false);
+  },
+);
+
+it('keys must fit into their column together with the name of their field', async () => {
+  const [key] = jwks().keys;
+  const bytesOf = (x: string) => Buffer.byteLength(JSON.stringify({ keys: [{ ...key, x5c: [x] }] }));
+  const keysOf = (bytes: number) => ({ keys: [{ ...key, x5c: ['x'.repeat(bytes - bytesOf(''))] }] });
+  const apply = (keys: object) =>
+    applyRegistry(service, {
+      clients: [{ client_id: randomUUID(), name: 'Backend', client_type: 'server', jwks: keys }],
+    });
+  await apply(keysOf(65_526));
+  await expect(apply(keysOf(65_527))).rejects.toThrow('clients[0].jwks: must have at most 65535 bytes');
+});
+
 it.each(['web', 'native'])('a %s client must not have keys', async (client_type) => {
   for (const keys of [{ jwks: jwks() }, { jwks_uri }, { federated: identity() }])
     expectInvalidRequest(await createClient({ client_type, ...keys }), /only for a client of the type server/);
@@ -146,6 +185,46 @@ describe('an identity', () => {
     expect((await service.admin('PATCH', `/admin/clients/${id}`, change)).status, 'its own').toBe(200);
     await service.admin('DELETE', `/admin/clients/${id}`);
     expect((await createServer({ federated: federated(first) })).status, 'of a deleted entry').toBe(201);
+  });
+
+  it.each<[string, () => object]>([
+    ['keys', () => ({ jwks: jwks() })],
+    ['the URL of keys', () => ({ jwks_uri })],
+  ])('is not that of an entry with %s of its own, in whichever order they come', async (_, keys) => {
+    const sharedId = /^(client_)?id: an organization has it as an issuer, or another entry/;
+    for (const audience of [undefined, 'a']) {
+      const id = randomUUID();
+      const federated = identity({ issuer: id, subject: id, audience });
+      expect((await createClient(keys(), id)).status).toBe(201);
+      expectInvalidRequest(await createServer({ federated }), new RegExp(`^federated\\.subject: ${ofOther}`));
+      expect((await createServer({ federated: { ...federated, subject: 'other' } })).status).toBe(201);
+      const other = randomUUID();
+      expect((await createServer({ federated: identity({ issuer: other, subject: other, audience }) })).status).toBe(
+        201,
+      );
+      expectInvalidRequest(await createClient(keys(), other), sharedId);
+      expect((await createClient({ client_secret: 'x'.repeat(32) }, other)).status).toBe(201);
+      expectInvalidRequest(await service.admin('PATCH', `/admin/clients/${other}`, keys()), sharedId);
+      expectInvalidRequest(await createServer({ id, ...keys() }), sharedId);
+    }
+  });
+
+  it('is no id of an entry with keys of its own that an organization has as an issuer, in either order', async () => {
+    for (const audience of [undefined, ['a']]) {
+      const organization = (issuer: string) => ({
+        ...{ id: randomUUID(), name: 'Tenant' },
+        grants: { [JWT_BEARER]: { issuer, jwks: jwks(), ...(audience && { audience }) } },
+      });
+      const [first, second] = [randomUUID(), randomUUID()];
+      expect((await createClient({ jwks: jwks() }, first)).status).toBe(201);
+      const rejected = await service.admin('POST', '/admin/organizations', organization(first));
+      expectInvalidRequest(rejected, /audience: another organization accepts the same issuer, or an entry with keys/);
+      expect((await service.admin('POST', '/admin/organizations', organization(second))).status).toBe(201);
+      expectInvalidRequest(
+        await createClient({ jwks: jwks() }, second),
+        /^client_id: an organization has it as an issuer/,
+      );
+    }
   });
 
   it('has no issuer of an organization with the same audience, in whichever order they come', async () => {

@@ -68,6 +68,8 @@ const PLACEHOLDER = '-'.repeat(32);
 
 /** An entry may name a file in place of its secret: `client_secret_file`. */
 async function withSecret({ secret }: EntryKind, entry: Entry, path: string, files: SecretFiles) {
+  if (secret && entry[secret.field] === null)
+    files.violations.push(`${path}.${secret.field}: must not be null; a PATCH with null removes a secret`);
   const name = secret && entry[`${secret.field}_file`];
   if (!secret || typeof name !== 'string') return entry;
   const { [`${secret.field}_file`]: _, ...copy } = entry;

@@ -11,7 +11,7 @@ import { RegistryRevision } from '../../../registry/registry-revision.entity.js'
 import { pagesOf } from '../../../registry/row-pages.js';
 import { type Entry, fieldPath, keyInFile, type ListedEntries } from '../entry.js';
 import { changeOf, type EntryChange } from '../entry-change.js';
-import { EntryChecks, hasSecret } from '../entry-checks.js';
+import { EntryChecks, hasKeys, hasSecret } from '../entry-checks.js';
 import { RegistryTransactions } from '../registry-transactions.js';
 import { deletedKeys, leavingOrganizations, StoredEntries, whenFree } from '../stored-entries.js';
 import { ListedSecrets, passwordsHash } from './listed-secrets.js';
@@ -199,10 +199,28 @@ function warningsOf(entries: ListedEntries, stored: StoredEntries): string[] {
     .filter(({ entry }) => entry.public_clients === undefined)
     .filter(({ entry }) => stored.rowOf(ORGANIZATIONS, entry)?.publicClients === 'all')
     .map(({ path }) => path);
-  if (admittingPaths.length === 0) return [];
-  return [
-    `${firstNames(admittingPaths)}: without public_clients, which admits all public clients; set it to all or to a list of client ids`,
+  const warnings: [string[], string][] = [
+    [
+      admittingPaths,
+      'without public_clients, which admits all public clients; set it to all or to a list of client ids',
+    ],
+    [
+      pathsWithOldSecret(entries, stored),
+      'keys, and still a secret that the file does not list; a PATCH with null removes it',
+    ],
   ];
+  return warnings.filter(([paths]) => paths.length > 0).map(([paths, warning]) => `${firstNames(paths)}: ${warning}`);
+}
+
+/** An entry that has moved from a secret to keys. The file cannot remove a secret, because most files list none. */
+function pathsWithOldSecret(entries: ListedEntries, stored: StoredEntries): string[] {
+  return ENTRY_KINDS.flatMap((kind) =>
+    entries
+      .of(kind)
+      .filter(({ entry }) => hasKeys(entry) && kind.secret && entry[kind.secret.field] === undefined)
+      .filter(({ entry }) => hasSecret(kind, stored.rowOf(kind, entry)))
+      .map(({ path }) => path),
+  );
 }
 
 function firstNames(names: string[]): string {

@@ -70,7 +70,10 @@ function toPlain(yaml: Document): unknown {
   }
 }
 
-/** An empty field counts as omitted; an empty item of a list is a violation. */
-function withoutEmptyFields(this: unknown, _key: unknown, value: unknown): unknown {
-  return value === null && !Array.isArray(this) ? undefined : value;
+/** An empty secret could be meant to remove the stored one, so that it is a violation. */
+const SECRET_FIELDS: unknown[] = ['client_secret', 'secret'];
+
+/** Another empty field counts as omitted; an empty item of a list is a violation. */
+function withoutEmptyFields(this: unknown, key: unknown, value: unknown): unknown {
+  return value === null && !Array.isArray(this) && !SECRET_FIELDS.includes(key) ? undefined : value;
 }
