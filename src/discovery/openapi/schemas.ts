@@ -87,6 +87,8 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
       // a custom rule has no schema unless its property has `@JSONSchema`
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
+      arePublicKeys: { type: 'object' },
+      isKeySetUrl: { type: 'string', format: 'uri' },
       [IS_WAIT_SECONDS]: { type: 'integer', minimum: 0, maximum: 25 },
       [IS_ID_TEXT]: { type: 'string', minLength: 1, maxLength: MAX_ID_CHARACTERS },
       [IS_ALL_OR_IDS]: {
