@@ -167,7 +167,7 @@ export async function startMariadb({ durable = false, bufferPool = '64M', extra 
 }
 
 /** An empty data folder for this mariadbd, which each server copies. The first run creates it. @param {string} mariadbd */
-function dataTemplate(mariadbd) {
+export function dataTemplate(mariadbd) {
   const origin = JSON.stringify([mariadbd, statSync(mariadbd).mtimeMs, process.getuid?.(), TEMPLATE_OPTIONS]);
   const template = cacheFolder(`mariadb-template-${createHash('sha256').update(origin).digest('hex').slice(0, 16)}`);
   if (existsSync(template)) return template;

@@ -1,6 +1,6 @@
 // @ts-check
-// `npm run test:cluster`: tests three processes of the service on three Galera nodes, then on a group of three MySQL
-// servers.
+// `npm run test:cluster`: tests three processes of the service on three Galera nodes, and at the same time on a group of
+// three MySQL servers, because half of the time the tests of a cluster wait for a node.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,8 +13,12 @@ const args = process.argv.slice(2);
 const missing = installPrograms([GALERA, MYSQL], args);
 if (missing.length > 0) console.error(missingText(missing));
 buildIfStale();
-process.exitCode = missing.includes(GALERA) ? 1 : await run('galera');
-if (process.exitCode === 0 && !missing.includes(MYSQL)) process.exitCode = await run('group-replication');
+const projects = [
+  ...(missing.includes(GALERA) ? [] : ['galera']),
+  ...(missing.includes(MYSQL) ? [] : ['group-replication']),
+];
+const codes = await Promise.all(projects.map(run));
+process.exitCode = missing.includes(GALERA) ? 1 : Math.max(...codes);
 
 /**
  * Runs the tests of one project on one cluster, one file after another, because a test file stops and cuts off nodes.
@@ -25,9 +29,10 @@ async function run(project) {
   const TEST_FIGURES = join(folder, 'figures');
   try {
     const all = [`--project=${project}`, '--no-file-parallelism', ...args];
-    return await runVitest(all, { TEST_CLUSTER: project, TEST_FIGURES });
+    // CI, so that two runs can print lines in the same terminal
+    return await runVitest(all, { TEST_CLUSTER: project, TEST_FIGURES, CI: 'true' });
   } finally {
-    if (existsSync(TEST_FIGURES)) console.log(`Measured:\n${readFileSync(TEST_FIGURES, 'utf8')}`);
+    if (existsSync(TEST_FIGURES)) console.log(`Measured on ${project}:\n${readFileSync(TEST_FIGURES, 'utf8')}`);
     rmSync(folder, { recursive: true });
   }
 }

@@ -9,6 +9,7 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 import { type HttpClient, httpClientOf, request } from '../support/test-service.js';
+import { ADMIN_TOKENS } from '../support/use-service.js';
 import type { ClusterNode } from './servers/cluster-node.js';
 import type { GaleraNode } from './servers/galera-node.js';
 import { openNodes } from './servers/start-cluster.js';
@@ -35,7 +36,7 @@ async function startCluster(name: string, registry?: RegistryDocument): Promise<
   const databaseOn = (node: ClusterNode) => ({ url: node.url(name), folder, remove: async () => undefined });
   const start = async (node: ClusterNode): Promise<ClusterPod> => {
     const database = databaseOn(node);
-    const pod = await startPod({ database }, { REGISTRY_FILE, MIGRATE_ON_START: 'true' });
+    const pod = await startPod({ database }, { REGISTRY_FILE, ADMIN_TOKENS, MIGRATE_ON_START: 'true' });
     return { ...pod, ...httpClientOf(pod.url), node: node as GaleraNode };
   };
   const pods = (await Promise.all(nodes.map(start))) as Cluster['pods'];

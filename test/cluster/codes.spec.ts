@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
+import { roundsOf } from '../nightly.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { figure, LongestWait } from '../support/measurements.js';
 import { times, winnerOf } from '../support/races.js';
@@ -8,11 +9,11 @@ import { ACME_ORIGIN } from '../support/test-registry.js';
 import { infoStatus, newCustomer, redeemBody, transferToken } from '../support/transfers.js';
 import { conflictsOf, useCluster } from './cluster.js';
 
-const TRANSFER_CODE_COUNT = 1000;
+const TRANSFER_CODE_COUNT = roundsOf({ byDay: 120, nightly: 1_000 });
 const REQUESTS_PER_CODE = 6;
 const CONCURRENT_CODE_COUNT = 20;
 /** Codes with remember. */
-const CODE_COUNT = 50;
+const CODE_COUNT = roundsOf({ byDay: 10, nightly: 50 });
 const REQUESTS_PER_RACE = 20;
 /** A second use that is handled later than this after the first one is a replay (protocol §3.7). */
 const DUPLICATE_WINDOW_MS = 2_000;

@@ -1,25 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { roundsOf } from '../nightly.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
 import { implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { AS_OPERATOR } from '../support/customer-events.js';
 import { refreshCustomer, stay } from '../support/customer-refresh.js';
 import { END_SESSIONS } from '../support/end-sessions.js';
 import { type Given, type RacedCustomer, raceEnd, sumOf } from '../support/ending-race.js';
 import { ERASE, managingRegistry } from '../support/managed-customers.js';
+import { manage } from '../support/management-api.js';
 import { figure } from '../support/measurements.js';
 import { successfulOf, times } from '../support/races.js';
 import { moveOf } from '../support/remember.js';
 import { FROM_PAGE, LINK } from '../support/sign-in-services.js';
+import { newTenant } from '../support/tenants.js';
 import { ACME } from '../support/test-registry.js';
 import type { HttpClient, TestResponse } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 import { type ClusterPod, conflictsOf, useCluster } from './cluster.js';
 import { retryUntilAvailable } from './node-outages.js';
 
-const ROUND_COUNT = 20;
+const ROUND_COUNT = roundsOf({ byDay: 6, nightly: 20 });
+/** If all requests of the rounds came before the end of the customer, or all after it, more rounds follow. */
+const MAX_ROUND_COUNT = 40;
 const REQUESTS_PER_RACE = 6;
+/** More than the erasure deletes in one step. */
+const TENANT_CUSTOMER_COUNT = 100;
+
+type Admin = Parameters<typeof newTenant>[0]['admin'];
 
 let users: SignInSystem;
 afterAll(() => users?.issuer.stop());
@@ -41,14 +51,19 @@ function podsInTurn(round: number): ClusterPod[] {
   return [...pods.slice(first), ...pods.slice(0, first)];
 }
 
-/** Calls `race` ROUND_COUNT times and reports the statements that were repeated. */
-async function inRounds(what: string, race: (pods: ClusterPod[], round: number) => Promise<string | undefined>) {
+/** Calls `race` at least ROUND_COUNT times, until it has shown enough, and reports the statements that were repeated. */
+async function inRounds(
+  what: string,
+  race: (pods: ClusterPod[], round: number) => Promise<string | undefined>,
+  isEnough = () => true,
+) {
   const before = await conflictsOf(cluster.pods);
   const results: string[] = [];
-  for (let round = 0; round < ROUND_COUNT; round++) results.push((await race(podsInTurn(round), round)) ?? '');
+  for (let round = 0; round < ROUND_COUNT || (round < MAX_ROUND_COUNT && !isEnough()); round++)
+    results.push((await race(podsInTurn(round), round)) ?? '');
   const repeated = (await conflictsOf(cluster.pods)) - before;
   const counts = [...new Set(results)].map((result) => `${results.filter((each) => each === result).length} ${result}`);
-  figure(`${what}: ${ROUND_COUNT} rounds (${counts.join(', ').trim()}), ${repeated} repeated statements`);
+  figure(`${what}: ${results.length} rounds (${counts.join(', ').trim()}), ${repeated} repeated statements`);
 }
 
 /** Ends a customer in each round while everything that leads to it is used. */
@@ -57,14 +72,16 @@ async function endInRounds(
   send: (customer: RacedCustomer, client: HttpClient, round: number) => Promise<TestResponse>,
 ) {
   const all: Given[] = [];
-  await inRounds(what, async (pods, round) => {
+  const endOne = async (pods: ClusterPod[], round: number) => {
     const given = await raceEnd(pods, async (customer, client) => {
       const { status } = await retryUntilAvailable(() => send(customer, client, round));
       expect([200, 401]).toContain(status); // a repetition of a request with a customer's token finds it ended
     });
     all.push(given);
     return 'rounds';
-  });
+  };
+  const isEnough = () => sumOf(all).accessTokens > 0 && sumOf(all).rejected > 0;
+  await inRounds(what, endOne, isEnough);
   const total = sumOf(all);
   figure(`  given meanwhile: ${JSON.stringify(total)}`);
   expect(total.accessTokens).toBeGreaterThan(0);
@@ -123,5 +140,36 @@ describe('on three nodes, at the same time', () => {
       expect((await visit(pods[1] as ClusterPod, headers.cookie)).body.entity_id).not.toBe(visitor.body.entity_id);
       return `with ${signedIn.length} of ${REQUESTS_PER_RACE}`;
     });
+  });
+});
+
+describe('protocol §8.2, on three nodes', () => {
+  it('an off-boarding erases all customers of the organization, which each node confirms, and no other customer', async () => {
+    const { pods } = cluster;
+    const adminOf = (pod: ClusterPod) => (method: string, path: string, body?: string | object) =>
+      manage(pod, method, path, AS_OPERATOR, body);
+    const [one, two, three] = pods.map(adminOf) as [Admin, Admin, Admin];
+    const tenant = await newTenant({ admin: one });
+    const path = `/admin/organizations/${tenant.id}`;
+    const other = await newCustomer(pods[0]);
+    for (const pod of pods)
+      await expect.poll(async () => (await pod.post(TOKEN, cookieBody(tenant.ofClient))).status).toBe(200);
+    await times(TENANT_CUSTOMER_COUNT - pods.length, (index) =>
+      retryUntilAvailable(() => (pods[index % 3] ?? pods[0]).post(TOKEN, cookieBody(tenant.ofClient))),
+    );
+    expect((await two('PATCH', path, { suspended: true })).status).toBe(200);
+    expect((await three('DELETE', path)).body.offboarding.customers_left).toBe(TENANT_CUSTOMER_COUNT);
+    const dueNow = 'offboarding_at = NOW(3) - INTERVAL 1 HOUR';
+    await pods[0].node.query(`UPDATE endings.organization SET ${dueNow} WHERE id = '${tenant.id}'`);
+    await pods[0].node.query(
+      'UPDATE endings.registry_revision SET complete_from = revision + 1, revision = revision + 1',
+    );
+    for (const admin of [one, two, three])
+      await expect.poll(async () => (await admin('GET', path)).body.offboarding?.customers_left).toBe(0);
+    expect((await one('DELETE', `${path}/offboarding`)).status).toBe(409);
+    for (const pod of pods) {
+      expect((await pod.post(TOKEN, cookieBody(tenant.ofClient))).status).toBe(400);
+      expect(await infoStatus(pod, other.access_token)).toBe(200);
+    }
   });
 });

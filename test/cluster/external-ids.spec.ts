@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
+import { roundsOf } from '../nightly.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { implicitToken } from '../support/authorization-page.js';
@@ -13,7 +14,7 @@ import type { TestResponse } from '../support/test-service.js';
 import { type ClusterPod, conflictsOf, othersOf, useCluster } from './cluster.js';
 import { retryUntilAvailable, untilServing } from './node-outages.js';
 
-const ID_COUNT = 200;
+const ID_COUNT = roundsOf({ byDay: 40, nightly: 200 });
 const CONCURRENT_ID_COUNT = 10;
 const REQUESTS_PER_RACE = 6;
 const OUTAGE_ID_COUNT = 60;

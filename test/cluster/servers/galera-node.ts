@@ -1,20 +1,18 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, writeFileSync } from 'node:fs';
+import { dataTemplate } from '../../../scripts/mariadb.js';
 import { accountSql, ClusterNode } from './cluster-node.js';
-import { type GaleraPlan, LOG_SIZE, serverOptions, storageOptions } from './galera-options.js';
+import { type GaleraPlan, serverOptions, storageOptions } from './galera-options.js';
 
 /** One node of a private Galera cluster. */
 export class GaleraNode extends ClusterNode<GaleraPlan> {
   protected override readonly scheme = 'mariadb';
 
   override install(): void {
-    const { user } = this.plan;
+    const { user, command } = this.plan;
     writeFileSync(this.path('init.sql'), accountSql(this.plan));
+    cpSync(dataTemplate(command[0] as string), this.path('data'), { recursive: true });
     execFileSync('chown', ['-R', user, this.folder]);
-    const options = ['--no-defaults', '--force', '--skip-name-resolve', '--skip-test-db', `--user=${user}`];
-    execFileSync('mariadb-install-db', [...options, `--datadir=${this.path('data')}`, LOG_SIZE], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
   }
 
   /** A further node copies the data from the other nodes. A killed node continues from its last position. */

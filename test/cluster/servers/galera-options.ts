@@ -8,9 +8,12 @@ export interface GaleraPlan extends ClusterPlan {
   user: string;
 }
 
-export const LOG_SIZE = '--innodb-log-file-size=16M';
-
-const STORAGE = ['--innodb-buffer-pool-size=64M', LOG_SIZE, '--binlog-format=ROW', '--innodb-autoinc-lock-mode=2'];
+const STORAGE = [
+  '--innodb-buffer-pool-size=64M',
+  '--innodb-log-file-size=16M', // as in the template, so that the server need not resize it
+  '--binlog-format=ROW',
+  '--innodb-autoinc-lock-mode=2',
+];
 
 const SERVER = [
   '--bind-address=127.0.0.1',

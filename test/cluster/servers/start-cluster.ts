@@ -37,7 +37,9 @@ export async function startServers(kind: Plan['kind']): Promise<StartedCluster> 
       mkdirSync(node.folder);
       node.install();
     }
-    for (const node of nodes) await node.start({ isFirst: node === nodes[0] });
+    const [first, ...others] = nodes;
+    await first?.start({ isFirst: true });
+    await Promise.all(others.map((node) => node.start()));
     return { plan, stop };
   } catch (error) {
     await stop();
