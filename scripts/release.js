@@ -38,7 +38,7 @@ function buildIn(folder) {
   mkdirSync(results, { recursive: true });
   output('git', ['clone', '--quiet', PROJECT, source], PROJECT);
   output('git', ['checkout', '--quiet', revision], source);
-  output('cp', ['--archive', '--link', join(PROJECT, 'node_modules'), source], PROJECT);
+  output('cp', ['--archive', '--reflink=auto', join(PROJECT, 'node_modules'), source], PROJECT);
   output(
     'npm',
     ['pack', '--silent', '--workspaces', '--include-workspace-root', '--pack-destination', results],

@@ -55,7 +55,10 @@ func (v *Verifier) readFeed(ctx context.Context) (time.Duration, error) {
 	if errors.As(err, &status) && (status.code == 400 || status.code == 410) {
 		v.cursor = "" // the service does not know the cursor: read everything again
 	}
-	if err != nil || page.Cursor == "" {
+	if err == nil && page.Cursor == "" {
+		err = errors.New("the response has no cursor")
+	}
+	if err != nil {
 		return 0, fmt.Errorf("no revocations: %w", err)
 	}
 	v.purge()

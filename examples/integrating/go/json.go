@@ -99,12 +99,12 @@ func claimsOf(f fields) (*Claims, bool) {
 		f.read("client_id", &c.ClientID) && f.read("organization_id", &c.OrganizationID) &&
 		f.read("iat", &c.Iat) && f.read("exp", &c.Exp) && f.readOptional("nbf", &c.Nbf) &&
 		f.readOptional("sid", &c.Sid) && f.readOptional("ep", &c.Ep) && f.readOptional("gen", &c.Gen) &&
-		f.readOptional("gty", &c.Gty) && f.readOptional("act", &act)
+		f.readOptional("gty", &c.Gty) && f.readOptional("group_id", &c.GroupID) && f.readOptional("act", &act)
 	f.read("user_verified", &c.UserVerified) // every other value counts as absent
 	if act != nil {
 		c.Act = &Actor{}
 		isComplete = isComplete && act.read("sub", &c.Act.Sub) && act.read("sid", &c.Act.Sid) &&
-			act.readOptional("ep", &c.Act.Ep)
+			act.readOptional("ep", &c.Act.Ep) && act.readOptional("client_id", &c.Act.ClientID)
 	}
 	return c, isComplete
 }

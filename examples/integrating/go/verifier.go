@@ -53,17 +53,17 @@ func (e *NotChecked) Error() string { return e.Reason }
 
 // Claims of a valid token. If Act is set, this agent speaks, and not the customer. Times are in seconds since 1970.
 type Claims struct {
-	Iss, Aud, Sub, Jti, Sid, Gty, ClientID, OrganizationID string
-	Iat, Nbf, Exp                                          float64
-	Ep, Gen                                                int64
-	UserVerified                                           bool // a user of the organization, and no visitor
-	Act                                                    *Actor
+	Iss, Aud, Sub, Jti, Sid, Gty, ClientID, OrganizationID, GroupID string
+	Iat, Nbf, Exp                                                   float64
+	Ep, Gen                                                         int64
+	UserVerified                                                    bool // a user of the organization, and no visitor
+	Act                                                             *Actor
 }
 
 // Actor is the agent that obtained a token, and the session of the agent's token.
 type Actor struct {
-	Sub, Sid string
-	Ep       int64
+	Sub, Sid, ClientID string
+	Ep                 int64
 }
 
 // Secret authenticates a resource server by its id and secret (RFC 6749 §2.3.1).
@@ -77,7 +77,7 @@ func Secret(id, secret string) func(*http.Request) error {
 // Verifier of the tokens of one issuer, while Run runs.
 type Verifier struct {
 	Issuer, KeysURL, FeedURL, Audience string
-	MaxAge                             time.Duration             // of the list of revocations: a minute is a good value
+	MaxAge                             time.Duration             // of the list of revocations: a minute. Less notices an end no sooner, and rejects more in an outage
 	Authenticate                       func(*http.Request) error // the only place that proves to the feed who the API is
 
 	mutex                               sync.RWMutex
@@ -189,7 +189,10 @@ func (v *Verifier) fetchKeys(ctx context.Context) (time.Duration, error) {
 			keys[jwk.Kid] = key
 		}
 	}
-	if err != nil || len(keys) == 0 {
+	if err == nil && len(keys) == 0 {
+		err = errors.New("the response has no usable key")
+	}
+	if err != nil {
 		return 0, fmt.Errorf("no keys: %w", err)
 	}
 	v.mutex.Lock()

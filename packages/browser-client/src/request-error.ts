@@ -33,7 +33,8 @@ export class RequestError extends Error {
     this.requestId = requestId;
     this.retryAfterSeconds = retryAfterSeconds;
     this.isTemporary = status === 429 || status >= 500 || (error === 'no_response' && status < 400);
-    this.mayHaveSucceeded = this.isTemporary && !retryAfterSeconds;
+    const isUnread = error === 'origin_not_registered';
+    this.mayHaveSucceeded = (this.isTemporary || isUnread) && !retryAfterSeconds;
   }
 }
 

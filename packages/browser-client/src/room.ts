@@ -85,17 +85,18 @@ export function receiveMove(
   { showCode, replace, signal }: ReceiveOptions,
 ): Promise<TokenResponse> {
   return withRequestErrors(async () => {
-    const id = decodeURIComponent(withoutSlash(roomUrl).split('/').at(-1) ?? '');
+    const url = withoutSlash(roomUrl);
+    const id = decodeURIComponent(url.split('/').at(-1) ?? '');
     const challenge = await device.beginMove(id);
     try {
-      await request(`${roomUrl}/challenge`, { method: 'PUT', body: { challenge, clientId: device.clientId } });
+      await request(`${url}/challenge`, { method: 'PUT', body: { challenge, clientId: device.clientId } });
     } catch (error) {
       // an attacker who has taken the room must not learn a challenge that this device uses again
       if ((error as RequestError).error === 'room_taken') await device.cancelMove();
       throw error;
     }
     showCode(await roomCodeOf(id, challenge)); // after the room has it, so that no user compares another one
-    const { transferToken } = await waitFor(roomUrl, 'transferToken', signal);
+    const { transferToken } = await waitFor(url, 'transferToken', signal);
     return device.finishMove(transferToken, { replace });
   });
 }

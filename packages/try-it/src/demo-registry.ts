@@ -59,7 +59,7 @@ function moveTryItPage(path: string, authUrl: string, pidFile: string): void {
   const text = readFileSync(path, 'utf8');
   const [, earlierUrl] = /(https?:\/\/\S+)\/try\/signed-in/.exec(text) ?? [];
   if (earlierUrl === undefined || earlierUrl === authUrl) return;
-  const pid = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) : 0;
+  const pid = readPid(pidFile);
   if (isOtherProcess(pid))
     throw new Error(
       `Process ${pid} uses the demo registry ${path} at ${earlierUrl}: stop it, or set DATA_DIR to another folder. ` +
@@ -72,8 +72,13 @@ function moveTryItPage(path: string, authUrl: string, pidFile: string): void {
 /** Notes that this process uses the demo registry of a folder. */
 export function claimDemoRegistry(folder: string): void {
   const pidFile = join(folder, PID_FILE);
-  writeFileSync(pidFile, String(process.pid));
+  if (isOtherProcess(readPid(pidFile))) return; // a second start with the same URL, which cannot listen
+  writeFileSync(pidFile, String(process.pid), { mode: 0o600 });
   process.once('exit', () => rmSync(pidFile, { force: true }));
+}
+
+function readPid(pidFile: string): number {
+  return existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) : 0;
 }
 
 function isOtherProcess(pid: number): boolean {

@@ -1,5 +1,5 @@
 import mysql from 'mysql2/promise';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { MARIADB } from '../../../../scripts/programs.js';
 import { FaultTestEnvironment } from '../../../faults/faults.js';
@@ -41,6 +41,8 @@ describe.runIf(onMariadb && MARIADB.find())('while the database is frozen', () =
     const known = cookieHeader(await visit());
     const before = await customerCount();
     process.kill(environment.mariadb.pid(), 'SIGSTOP');
+    const thaw = () => process.kill(environment.mariadb.pid(), 'SIGCONT');
+    onTestFinished(() => void thaw()); // a stopped server cannot be shut down
     const reads = Array.from({ length: POOL_CONNECTION_COUNT }, () => visit(known));
     await expect.poll(() => metric('cas_database_connections{state="in_use"}')).toBe(POOL_CONNECTION_COUNT);
     const writes = Array.from({ length: REQUEST_COUNT }, () => visit());
@@ -49,7 +51,7 @@ describe.runIf(onMariadb && MARIADB.find())('while the database is frozen', () =
     expect(new Set(statuses)).toEqual(new Set([503]));
     // the statements in the background wait for at most 1 s
     await expect.poll(() => metric('cas_database_waiting')).toBe(0);
-    process.kill(environment.mariadb.pid(), 'SIGCONT');
+    thaw();
     await expect.poll(async () => (await visit(known)).status).toBe(200);
     expect(await customerCount()).toBe(before);
   });
