@@ -17,7 +17,7 @@ export const MAX_PARALLEL_HASHES = Math.min(POOL_THREAD_COUNT, Math.max(1, avail
 /** Unbounded, so that a flood of sign-ins, which has a queue of its own, cannot make a registry file fail. */
 const OPERATOR_QUEUE = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWaiting: Number.POSITIVE_INFINITY });
 
-/** A sign-in with an unknown email is compared with it, so that the response takes as long as for a known email. */
+/** A sign-in with an unknown email, or of an agent without a password, is compared with it, and takes as long as another. */
 export const UNKNOWN_EMAIL_HASH = randomHash();
 
 /** Keyboards compose letters such as ü in different ways. The forms of one password are one password (RFC 8265 §4.2). */

@@ -13,6 +13,7 @@ const PHC = /^\$(argon2id)\$v=(\d+)\$m=(\d+),t=(\d+),p=(\d+)\$([^$]+)\$([^$]+)$/
 /** The OWASP minimum for argon2id: 19 MiB, 2 passes. */
 const COST_OF_PRODUCTION = ['argon2id', '19', '19456', '2', '1', 16, 32];
 const PASSWORD = 'a wrong password';
+const WITHOUT_PASSWORD = 'crm@acme.example';
 
 const PASSWORDS = ['        ', ' a b .....', 'Ünïcödé 😀', 'y'.repeat(1_024)].map((password, index) => ({
   email: `agent${index}@acme.example`,
@@ -24,6 +25,11 @@ const service = useService(() => {
   for (const agent of PASSWORDS) registry.agents.push({ ...agent, name: agent.email, organization_id: ACME });
   return { registry };
 });
+const withoutPassword = () => {
+  const registry = testRegistry();
+  registry.agents.push({ email: WITHOUT_PASSWORD, name: 'CRM', organization_id: ACME });
+  return { registry };
+};
 
 describe('a password of an agent', () => {
   it.each(PASSWORDS)(
@@ -44,14 +50,44 @@ describe('a password of an agent', () => {
   });
 });
 
+describe('an agent without a password', () => {
+  const service = useService(withoutPassword);
+  const signIn = (email: string, password: string) => new AgentBrowser(service).signIn({ email, password });
+
+  it('cannot sign in with any password, and gets the response of a wrong one', async () => {
+    const { status, text } = await signIn(ACME_AGENT.email, PASSWORD);
+    for (const password of [PASSWORD, '', ' ', 'null', 'undefined']) {
+      const refused = await signIn(WITHOUT_PASSWORD, password);
+      const page = refused.text.replace(WITHOUT_PASSWORD, ACME_AGENT.email);
+      expect([refused.status, page]).toEqual([status, text]);
+    }
+  });
+
+  it('can sign in with a password that the entry has got, until the password is removed', async () => {
+    const { agents } = (await service.admin('GET', '/admin/agents', undefined)).body;
+    const { id } = agents.find(({ email }: { email: string }) => email === WITHOUT_PASSWORD);
+    const statusAfter = async (password: string | null) => {
+      expect((await service.admin('PATCH', `/admin/agents/${id}`, { password })).status).toBe(200);
+      return (await signIn(WITHOUT_PASSWORD, 'a long pass phrase')).status;
+    };
+    expect(await statusAfter('a long pass phrase')).toBe(200);
+    expect(await statusAfter(null)).toBe(400);
+  });
+});
+
 describe('with the cost of production', () => {
   usePasswordHashCostOfProduction();
-  const service = useService();
+  const service = useService(withoutPassword);
+
+  const expected = { verified: [{ password: PASSWORD, cost: COST_OF_PRODUCTION }], hashed: 0 };
 
   it('a sign-in with an unknown email does the same work as one with a wrong password', async () => {
-    const expected = { verified: [{ password: PASSWORD, cost: COST_OF_PRODUCTION }], hashed: 0 };
     expect(await hashWorkOf(service, ACME_AGENT.email)).toEqual(expected);
     expect(await hashWorkOf(service, 'unknown@acme.example')).toEqual(expected);
+  });
+
+  it('a sign-in as an agent without a password does the same work as one with a wrong password', async () => {
+    expect(await hashWorkOf(service, WITHOUT_PASSWORD)).toEqual(expected);
   });
 });
 

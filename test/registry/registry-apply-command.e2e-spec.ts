@@ -113,7 +113,6 @@ describe('the command registry check', () => {
     expect(needed).toEqual([
       'clients[0].client_secret_file: the file cannot be read here',
       'agents[0].organization_id: not a registered organization',
-      'agents[0].password: required for a new agent',
     ]);
   });
 });

@@ -57,7 +57,7 @@ export class SignIn {
     );
   }
 
-  /** A wrong password and an unknown email get the same response, after the same time. @throws OAuthError 503 */
+  /** All failures get the same response, after the same time. @throws OAuthError 503 */
   async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
     // MySQL ignores spaces at the end of an email. Without trim, they would avoid the limit of an account.
     const email = comparableEmail(typedEmail.trim());
@@ -92,7 +92,7 @@ export class SignIn {
   private async check(request: Request, email: string, password: string, giveBack: () => Promise<void>) {
     try {
       const agent = await this.agents.byEmail(email);
-      const hash = agent?.passwordHash ?? UNKNOWN_EMAIL_HASH;
+      const hash = agent?.passwordHash || UNKNOWN_EMAIL_HASH;
       const isRight = await isPasswordOf(hash, password, this.queue, disconnectSignal(request.res as Response));
       this.outcomes.inc({ outcome: 'checked' });
       return { agent, isRight };

@@ -5,7 +5,7 @@ import { isOfOtherCallers } from '../../platform/configuration/issuers.js';
 import { canonicalEmail, comparableEmail } from '../../registry/agent-email.js';
 import { AGENTS } from '../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
-import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
+import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
 import { RESOURCE_SERVERS } from '../../registry/entries/resource-server.entry.js';
@@ -39,6 +39,8 @@ const SHARED_ID =
   'an organization has it as an issuer, or another entry as its issuer and subject; keys of its own need another id';
 const OTHER_CALLERS = 'tokens of this issuer and audience are those of agents or operators, or of this service';
 const NO_FOLDER = 'the service has no JWKS_DIR';
+
+const REQUIRED_SECRET = 'required without jwks, jwks_uri and federated';
 
 /** All violations of entries: those of their classes, and those that only other entries and the grants show. */
 @Injectable()
@@ -101,7 +103,7 @@ export class EntryChecks {
           violations.push(`${organizationPath}: not a registered organization`);
         if (kind === CLIENTS) violations.push(...agentViolations(path, entry, organizationOfAgent));
         if (lacksSecret(kind, entry) && !others.isSecretStored(kind, entry))
-          violations.push(`${fieldPath(path, String(kind.secret?.field))}: ${requiredSecret(kind)}`);
+          violations.push(`${fieldPath(path, String(kind.secret?.field))}: ${REQUIRED_SECRET}`);
       }
     }
     return violations;
@@ -170,9 +172,6 @@ function lacksSecret({ secret }: EntryKind, entry: Entry): boolean {
 export function hasKeys({ jwks, jwks_uri, federated }: Entry): boolean {
   return [jwks, jwks_uri, federated].some((keys) => keys !== undefined);
 }
-
-const requiredSecret = (kind: EntryKind) =>
-  kind.secret?.removed ? 'required without jwks, jwks_uri and federated' : `required for a new ${nounOf(kind)}`;
 
 export function hasSecret({ secret }: EntryKind, row: ObjectLiteral | undefined): boolean {
   return secret !== undefined && Boolean(row?.[secret.column]);

@@ -120,7 +120,6 @@ export class RegistryEditor {
     const { secret } = kind;
     const { field } = kind.key;
     const removesSecret = secret !== undefined && patch[secret.field] === null;
-    if (removesSecret && !secret.removed) throw OAuthError.invalidRequest(`${secret.field}: cannot be removed`);
     const before = await this.database.manager.findOneBy(kind.entity, { [kind.key.column]: key });
     const newSecret = removesSecret ? secret.removed : await secretColumns(kind, patch, before);
     await this.transact(actor, async (manager) => {

@@ -39,10 +39,12 @@ export const AGENTS: EntryKind<AgentEntry, Agent> = {
   secret: {
     field: 'password',
     column: 'passwordHash',
-    isRequired: true,
+    isRequired: false,
+    removed: { passwordHash: '' },
     async columnsOf(password: string, stored?: Agent): Promise<Partial<Agent>> {
-      const isStored = stored && (await isPasswordOf(stored.passwordHash, password));
-      return { passwordHash: isStored ? stored.passwordHash : await hashPassword(password) };
+      const { passwordHash } = stored ?? {};
+      const isStored = passwordHash && (await isPasswordOf(passwordHash, password));
+      return { passwordHash: isStored ? passwordHash : await hashPassword(password) };
     },
   },
 

@@ -32,8 +32,8 @@ interface FieldAndColumn {
 interface SecretField<Row> extends FieldAndColumn {
   /** An entry without keys needs one. */
   readonly isRequired: boolean;
-  /** The columns of an entry without a secret; absent if each entry has one. */
-  readonly removed?: Partial<Row>;
+  /** The columns of an entry without a secret. */
+  readonly removed: Partial<Row>;
   /** The columns of the secret. A secret that is the stored one has its hash. */
   columnsOf(secret: string, stored?: Row): Promise<Partial<Row>>;
 }

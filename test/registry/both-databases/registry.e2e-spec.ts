@@ -137,7 +137,7 @@ describe('protocol §8.1: the registry file', () => {
       organizations: ['id', 'name'],
       clients: ['client_id', 'name', 'client_type'],
       resource_servers: ['id', 'secret', 'audiences'],
-      agents: ['password', 'email', 'name', 'organization_id'],
+      agents: ['email', 'name', 'organization_id'],
     };
     const paths = Object.entries(required).flatMap(([list, names]) => names.map((name) => `${list}[0].${name}`));
     for (const value of [undefined, null]) {
@@ -186,17 +186,16 @@ describe('protocol §8.1: the registry file', () => {
         client({ grant_types: ['nope'], organization_id: UNKNOWN_ID }),
         client({ client_id: 'file', client_secret_file: `${MARKER}.txt` }),
       ],
-      agents: [agent({ email: MARKER }), agent({ password: undefined })],
+      agents: [agent({ email: MARKER }), agent({ organization_id: UNKNOWN_ID })],
     });
     expect(paths.sort()).toEqual([
-      ...['agents[0].email', 'agents[1].password', 'clients[0].redirect_uris', 'clients[1].client_id'],
+      ...['agents[0].email', 'agents[1].organization_id', 'clients[0].redirect_uris', 'clients[1].client_id'],
       ...['clients[1].grant_types[0]', 'clients[1].organization_id', 'clients[2].client_secret_file'],
       ...['organizations[0].surprise', 'organizations[1].id'],
     ]);
   });
 
-  it('must have a secret for a new agent or resource server, and keeps the secret of an existing one', async () => {
-    expect(await pathsOf({ agents: [agent({ password: undefined })] })).toEqual(['agents[0].password']);
+  it('must have a secret for a new resource server, and keeps the secret of an existing entry', async () => {
     expect(await pathsOf({ resource_servers: [server({ secret: undefined })] })).toEqual([
       'resource_servers[0].secret',
     ]);
