@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import { ConversationStore } from './conversation-store.js';
 import { EventConsumer } from './event-consumer.js';
 
 const {
+  ASSERTION_FILE,
   EVENTS_URL,
   RESOURCE_SERVER_ID,
   RESOURCE_SERVER_SECRET,
@@ -14,6 +16,7 @@ const consumer = new EventConsumer({
   url: EVENTS_URL ?? 'http://localhost:3001/oauth2/events',
   id: RESOURCE_SERVER_ID ?? 'chat-api',
   secret: RESOURCE_SERVER_SECRET ?? '',
+  assertion: ASSERTION_FILE && (async () => (await readFile(ASSERTION_FILE, 'utf8')).trim()),
   store,
   eventDays: Number(EVENT_DAYS),
 });

@@ -1,19 +1,25 @@
+import { readFile } from 'node:fs/promises';
 import express from 'express';
 import { createTokenVerifier, TokenVerifierError } from 'token-verifier';
 import { requireToken } from 'token-verifier/express';
 
 const STARTUP_TIMEOUT_MS = 30_000;
 const PAGE_ORIGINS = (process.env.PAGE_ORIGINS ?? 'http://localhost:8080').split(',');
+const { ASSERTION_FILE, RESOURCE_SERVER_SECRET = '' } = process.env;
+const CREDENTIALS = ASSERTION_FILE
+  ? { assertion: () => readFile(ASSERTION_FILE, 'utf8') }
+  : { secret: RESOURCE_SERVER_SECRET };
 const PREFLIGHT = { 'Access-Control-Allow-Headers': 'Authorization, Content-Type', 'Access-Control-Max-Age': '7200' };
 
 export const verifier = createTokenVerifier({
   issuer: process.env.AUTH_URL ?? 'http://localhost:3000',
   jwksUrl: process.env.JWKS_URL, // if omitted, the usual path below the issuer
   audience: 'customer-api',
+  allowPlainHttp: process.env.ALLOW_PLAIN_HTTP === 'true', // only in a network that encrypts the packets
   revocations: {
     url: process.env.REVOCATIONS_URL ?? 'http://localhost:3001/oauth2/revocations',
     id: process.env.RESOURCE_SERVER_ID ?? 'chat-api',
-    secret: process.env.RESOURCE_SERVER_SECRET ?? '',
+    ...CREDENTIALS,
     maxAgeSeconds: 60,
     onStale: 'reject',
   },
@@ -50,5 +56,5 @@ app.use((error, _request, response, next) => {
 
 // before the process listens; if it rejects, the process exits with code 1, and the orchestrator starts it again
 await verifier.ready({ signal: AbortSignal.timeout(STARTUP_TIMEOUT_MS) });
-export const server = app.listen(Number(process.env.PORT ?? 9000), '127.0.0.1');
+export const server = app.listen(Number(process.env.PORT ?? 9000), process.env.HOST ?? '127.0.0.1');
 process.once('SIGTERM', () => server.close(() => verifier.close()));
