@@ -3,19 +3,21 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { createTokenVerifier, type TokenVerifier } from '../../../packages/token-verifier/src/index.js';
 import { askToken, claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { revoke } from '../../support/client-assertions.js';
 import { loadExample } from '../../support/load-example.js';
-import { read, temporaryFolder } from '../../support/project-files.js';
-import { ACME, testRegistry } from '../../support/test-registry.js';
-import { useService } from '../../support/use-service.js';
+import { temporaryFolder } from '../../support/project-files.js';
+import { registryOfPage } from '../../support/registry-of-page.js';
+import { infoStatus } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-/** The client of the page for backends, which is the account of deploy/backend. */
-const [client] = parse(read('examples/integrating/backend/registry.yaml')).clients;
+const registry = registryOfPage();
+const [client] = registry.clients;
 const { issuer, audience, jwks_file } = client.federated;
 const API = 'chat-api';
-const API_ACCOUNT = { namespace: 'chat', name: 'chat-api' };
+const API_ACCOUNT = { namespace: 'customer-chat', name: 'chat-api' };
 const BACKEND_ACCOUNT = { namespace: 'crm', name: 'acme-crm' };
 
 const { ClientCredentials, fromFile } = await loadExample('backend/client-credentials.js');
@@ -28,18 +30,7 @@ const backendFile = join(folder, 'backend-token');
 const apiFile = join(folder, 'api-token');
 const { privateKey, publicKey } = await generateKeyPair('RS256');
 
-const service = useService(() => {
-  const registry = testRegistry();
-  registry.clients.push(client);
-  registry.agents.push({
-    ...{ email: client.agent, name: 'CRM', password: 'a password of the agent' },
-    ...{ organization_id: ACME, scopes: ['customers:own'] },
-  });
-  const subject = subjectOf(API_ACCOUNT);
-  const federated = { issuer, subject, audience, jwks_file };
-  registry.resource_servers.push({ id: API, audiences: ['customer-api'], events: 'all', federated });
-  return { registry, environment: { JWKS_DIR: folder } };
-});
+const service = useService(() => ({ registry, environment: { JWKS_DIR: folder } }));
 beforeAll(async () => {
   const jwk = { ...(await exportJWK(publicKey)), kid: 'cluster-key', alg: 'RS256', use: 'sig' };
   writeFileSync(join(folder, jwks_file), JSON.stringify({ keys: [jwk] }));
@@ -118,6 +109,26 @@ describe('a backend and a resource server that have a token of their platform, a
     await expect.poll(readErased, { timeout: 25_000 }).toEqual([created.entity_id]);
   });
 
+  it('verify and introspect a token by the examples, which read the file of ASSERTION_FILE', async () => {
+    await writeTokens();
+    const token = await agentToken();
+    Object.assign(process.env, {
+      ...{ AUTH_URL: claimsOf(token).iss, JWKS_URL: `${service.url}/.well-known/jwks.json`, PORT: '0' },
+      REVOCATIONS_URL: `${service.managementUrl}/oauth2/revocations`,
+      INTROSPECTION_URL: `${service.managementUrl}/oauth2/introspect`,
+      ...{ RESOURCE_SERVER_ID: API, ASSERTION_FILE: apiFile },
+    });
+    const { verifier, server } = await loadExample('resource-server/token-verifier.js');
+    const { introspect } = await loadExample('resource-server/introspection.js');
+    const options = { url: service.url, clientId: client.client_id, session: sessionOf() };
+    const created = await customerToken(options, 'user-3');
+    expect((await verifier.verify(created.access_token)).sub).toBe(created.entity_id);
+    expect((await introspect(created.access_token)).sub).toBe(created.entity_id);
+    server.close();
+    process.removeAllListeners('SIGTERM'); // the example listens to it
+    verifiers.push(verifier);
+  });
+
   it('go on with the token that the platform has written since', async () => {
     await writeTokens();
     const session = sessionOf();
@@ -131,6 +142,32 @@ describe('a backend and a resource server that have a token of their platform, a
   it('report a temporary error while the file is missing', async () => {
     rmSync(backendFile, { force: true });
     await expect(agentToken()).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('keep what they have obtained after a change of the account, until the agent token is revoked', async () => {
+    await writeTokens();
+    const session = sessionOf();
+    const stolen = await projectedToken(BACKEND_ACCOUNT);
+    const agent = await session.token();
+    const options = { url: service.url, clientId: client.client_id, session };
+    const customer = (await customerToken(options, 'user-2')).access_token;
+    const ofUser = { grant_type: 'agent_token', client_id: client.client_id, external_id: 'user-2' };
+    const statuses = async () => [
+      (await service.post('/v2/customer/token', { ...ofUser, response_type: 'token' }, bearer(agent))).status,
+      await infoStatus(service, customer),
+    ];
+    const revokeTokens = () => revoke(service, { token: agent }, bearer(ADMIN_TOKEN));
+
+    const federated = { ...client.federated, subject: `${client.federated.subject}-2` };
+    const path = `/admin/clients/${client.client_id}`;
+    expect((await service.admin('PATCH', path, { federated })).status).toBe(200);
+    expect([await statuses(), (await requestWith(stolen)).status]).toEqual([[200, 200], 401]);
+    expect((await revokeTokens()).status).toBe(200);
+    expect([await statuses(), (await requestWith(stolen)).status]).toEqual([[401, 401], 401]);
+
+    await service.admin('PATCH', path, { federated: client.federated });
+    await revokeTokens();
+    expect((await requestWith(stolen)).status).toBe(200);
   });
 
   it.each<[string, () => Promise<string>]>([
