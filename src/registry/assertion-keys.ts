@@ -25,7 +25,9 @@ export class FederatedIdentity {
   audience?: string;
 
   @ArePublicKeys({ unless: ['jwks_uri', 'jwks_file'] })
-  @ApiProperty('The public keys of the platform; required without `jwks_uri` and `jwks_file`.')
+  @ApiProperty('The public keys of the platform; required without `jwks_uri` and `jwks_file`.', {
+    keys: [EXAMPLE.publicKey],
+  })
   jwks?: JSONWebKeySet;
 
   @Optional()
