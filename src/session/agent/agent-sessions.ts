@@ -80,9 +80,15 @@ const FIND_AT_PAGE = selectStatement<[id: string, now: Date], AgentAtPage>({
 
 type ClientSession = EntityRow<AgentSession, 'id' | 'epoch'>;
 
-const FIND_OF_CLIENT = selectStatement<[agentId: string, clientId: string, now: Date], ClientSession>({
-  columns: ['id', 'epoch'],
-  from: "agent_session WHERE agent_id = ? AND client_id = ? AND kind = 'client' AND expires_at > ?",
+/** No row if the agent has changed since it was read: a session that began after the change has fewer scopes. */
+const FIND_OF_CLIENT = selectStatement<
+  [agentId: string, generation: number, clientId: string, now: Date],
+  ClientSession
+>({
+  columns: ['agent_session.id', 'agent_session.epoch'],
+  from: `agent_session JOIN agent ON agent.id = agent_session.agent_id
+    WHERE agent.id = ? AND agent.generation = ? AND agent_session.kind = 'client' AND agent_session.client_id = ?
+      AND agent_session.expires_at > ?`,
   batch: true,
 });
 
@@ -145,7 +151,7 @@ export class AgentSessions {
    */
   async ofClient(clientId: string, { id: agentId, organizationId, generation }: Agent): Promise<ClientSession> {
     const now = this.clock.now();
-    const key = [agentId, clientId, new Date(now)] as const;
+    const key = [agentId, generation, clientId, new Date(now)] as const;
     const [live] = await this.database.select(FIND_OF_CLIENT, [...key]);
     if (live) return live;
     const id = uuidv7(now);

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { Agents } from '../../../src/registry/agents.js';
 import { Registry } from '../../../src/registry/registry.js';
 import { agentTokenBody, askToken, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { deferred } from '../../support/deferred.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
 import { purge } from '../../support/operator-commands.js';
 import { times } from '../../support/races.js';
@@ -226,6 +228,25 @@ describe('protocol §3.11: the session of a client', () => {
     renew.mockRestore();
     await other.application.get(Registry, { strict: false }).renew();
     expect((await request({}, other)).body.account_id).toBe(next.id);
+  });
+
+  it('gives no scope that the agent lost after a request had read it, though another request began a session since', async () => {
+    const agents = service.application.get(Agents, { strict: false });
+    const byId = agents.byId.bind(agents);
+    const [read, resumed] = [deferred<void>(), deferred<void>()];
+    vi.spyOn(agents, 'byId').mockImplementationOnce(async (id) => {
+      const found = await byId(id);
+      read.resolve();
+      await resumed.promise;
+      return found;
+    });
+    const early = request();
+    await read.promise;
+    await change('PATCH', agent.path, { scopes: ['customers:own'] });
+    expect((await request()).body.scope).toBe('customers:own');
+    resumed.resolve();
+    expect((await early).status).toBe(503);
+    expect((await request()).body.scope).toBe('customers:own');
   });
 
   it('ends with its agent, and another agent with the same email or id does not take over', async () => {
