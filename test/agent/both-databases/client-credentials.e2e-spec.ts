@@ -287,36 +287,37 @@ describe('protocol §3.11: the session of a client', () => {
 });
 
 describe('a suspension', () => {
-  it.each(['client', 'organization'])(
-    'of the %s ends the tokens, and gives none until it is taken back',
-    async (kind) => {
-      const organization = randomUUID();
-      const create = async (list: string, entry: object) =>
-        expect((await service.admin('POST', `/admin/${list}`, entry)).status).toBe(201);
-      await create('organizations', { id: organization, name: 'Tenant', public_clients: 'all' });
-      agent = await newAgent({ organization_id: organization });
-      clientId = (await newClient({ organization_id: organization })).client_id;
-      const suspended = kind === 'client' ? `/admin/clients/${clientId}` : `/admin/organizations/${organization}`;
-      const first = await tokenOf();
-      const isUsable = async (token: string) =>
-        (await service.post(TOKEN, agentTokenBody({ client_id: clientId }), bearer(token))).status === 200;
-      expect(await isUsable(first)).toBe(true);
-      await change('PATCH', suspended, { suspended: true });
-      expect(await isUsable(first)).toBe(false);
-      expect([400, 401]).toContain((await request()).status);
-      service.clock.advance({ seconds: 7 });
-      await change('PATCH', suspended, { suspended: false });
-      service.clock.advance({ seconds: 2 });
-      expect(await isUsable(first)).toBe(false);
-      expect(await isUsable(await tokenOf())).toBe(true);
-      await change('PATCH', suspended, { suspended: true });
-      if (kind !== 'organization') return;
-      expect((await service.admin('DELETE', suspended)).status).toBeLessThan(300);
-      service.clock.advance({ seconds: 2 * DAY_SECONDS });
-      await runOffboarding(service);
-      expect(await rows()).toBe(0);
-    },
-  );
+  it.each([
+    ['client', { status: 401, error: 'invalid_client' }],
+    ['organization', { status: 400, error: 'unauthorized_client' }],
+  ])('of the %s ends the tokens, and gives none until it is taken back', async (kind, refusal) => {
+    const organization = randomUUID();
+    const create = async (list: string, entry: object) =>
+      expect((await service.admin('POST', `/admin/${list}`, entry)).status).toBe(201);
+    await create('organizations', { id: organization, name: 'Tenant', public_clients: 'all' });
+    agent = await newAgent({ organization_id: organization });
+    clientId = (await newClient({ organization_id: organization })).client_id;
+    const suspended = kind === 'client' ? `/admin/clients/${clientId}` : `/admin/organizations/${organization}`;
+    const first = await tokenOf();
+    const isUsable = async (token: string) =>
+      (await service.post(TOKEN, agentTokenBody({ client_id: clientId }), bearer(token))).status === 200;
+    expect(await isUsable(first)).toBe(true);
+    await change('PATCH', suspended, { suspended: true });
+    expect(await isUsable(first)).toBe(false);
+    const { status, body } = await request();
+    expect({ status, error: body.error }).toEqual(refusal);
+    service.clock.advance({ seconds: 7 });
+    await change('PATCH', suspended, { suspended: false });
+    service.clock.advance({ seconds: 2 });
+    expect(await isUsable(first)).toBe(false);
+    expect(await isUsable(await tokenOf())).toBe(true);
+    await change('PATCH', suspended, { suspended: true });
+    if (kind !== 'organization') return;
+    expect((await service.admin('DELETE', suspended)).status).toBeLessThan(300);
+    service.clock.advance({ seconds: 2 * DAY_SECONDS });
+    await runOffboarding(service);
+    expect(await rows()).toBe(0);
+  });
 });
 
 describe('protocol §8.3: the agent of a client', () => {
