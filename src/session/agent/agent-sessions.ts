@@ -98,7 +98,7 @@ const FIND_EPOCH = selectStatement<[id: string], EntityRow<AgentSession, 'epoch'
   batch: true,
 });
 
-type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind' | 'client_id'>;
+type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind'>;
 
 /** The values of a new session. The rest is `null` or 0. */
 export type NewAgentSession = Pick<
@@ -225,7 +225,7 @@ export class AgentSessions {
   async endAllOf(agentIds: string[], manager: EntityManager, isRecorded: boolean): Promise<void> {
     for (const portion of portionsOf(agentIds)) {
       const ids = valueList(portion);
-      const sessions = await lockSessionsOf(manager, ids);
+      const sessions = await lockSessions(manager, `agent_id IN (${placeholdersFor(ids)})`, ids);
       await this.deleteIn(manager, sessions, isRecorded ? 'agent_changed' : undefined);
     }
   }
@@ -238,9 +238,11 @@ export class AgentSessions {
       const agentIds = valueList(clients.map(({ agentId }) => agentId as string));
       // no session of the clients begins meanwhile
       await manager.increment(Agent, { id: In(agentIds) }, 'version', 1);
-      const sessions = await lockSessionsOf(manager, agentIds);
-      const isEnded = ({ kind, client_id }: AgentSessionRow) => kind === 'client' && portion.includes(client_id);
-      await this.deleteIn(manager, sessions.filter(isEnded), 'revoked');
+      const clientIds = valueList(portion);
+      const ofClients = `agent_id IN (${placeholdersFor(agentIds)})
+        AND kind = 'client' AND client_id IN (${placeholdersFor(clientIds)})`;
+      const sessions = await lockSessions(manager, ofClients, [...agentIds, ...clientIds]);
+      await this.deleteIn(manager, sessions, 'revoked');
     }
   }
 
@@ -302,7 +304,7 @@ export class AgentSessions {
 
   private async deleteIn(
     manager: EntityManager,
-    rows: Pick<AgentSessionRow, 'id' | 'kind'>[],
+    rows: AgentSessionRow[],
     reason: InactiveReason | undefined,
   ): Promise<void> {
     for (const portion of portionsOf(rows))
@@ -336,10 +338,9 @@ function retentionMsOf(kind: AgentSessionKind): number {
 }
 
 /** Locks the sessions of agents of this service, so that no code among them is redeemed before the transaction ends. */
-function lockSessionsOf(manager: EntityManager, agentIds: string[]): Promise<AgentSessionRow[]> {
+function lockSessions(manager: EntityManager, where: string, values: string[]): Promise<AgentSessionRow[]> {
   const lock = selectStatement<SqlValue[], AgentSessionRow>(
-    ({ forUpdate }) => `SELECT id, kind, client_id FROM agent_session
-      WHERE agent_id IN (${placeholdersFor(agentIds)}) AND issuer IS NULL${forUpdate}`,
+    ({ forUpdate }) => `SELECT id, kind FROM agent_session WHERE ${where} AND issuer IS NULL${forUpdate}`,
   );
-  return selectIn(manager, lock, agentIds);
+  return selectIn(manager, lock, values);
 }
