@@ -70,7 +70,7 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
 
   /** Does nothing if no erasure is due, which the registry in memory knows, or while another process does it. */
   async run(): Promise<void> {
-    if (this.dueForMs === 0 || !(await this.leased.acquire())) return;
+    if (!this.isDue || !(await this.leased.acquire())) return;
     try {
       const now = await earlierTime(this.database, this.clock);
       const where = { offboardingAt: LessThanOrEqual(now) };
@@ -84,6 +84,10 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
     } finally {
       await this.leased.release();
     }
+  }
+
+  private get isDue(): boolean {
+    return this.registry.offboardingTimes().some((dueAt) => dueAt <= this.clock.now());
   }
 
   /** Since the earliest erasure was due that has not ended; 0 if none is. */
