@@ -37,7 +37,7 @@ export class DeadlineExceededError extends Error {
   readonly code = 'DEADLINE_EXCEEDED';
 
   constructor(milliseconds: number, details = '') {
-    super(`the database did not respond within ${Math.round(milliseconds)} ms${details}`);
+    super(`the database did not respond within ${Math.max(0, Math.round(milliseconds))} ms${details}`);
   }
 }
 

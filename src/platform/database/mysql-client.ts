@@ -76,9 +76,14 @@ export class MysqlClient extends SqlClient {
   }
 
   private async writeAll(statement: Statement, uses: () => SqlValue[][], waitMs: number): Promise<number> {
-    const isTransaction = statement.writes(uses()).length > 1;
+    const writes = () => {
+      const timely = uses();
+      if (timely.length === 0) throw new DeadlineExceededError(waitMs);
+      return statement.writes(timely) as [BoundWrite, ...BoundWrite[]];
+    };
+    const isTransaction = writes().length > 1;
     const write = async (connection: PoolConnection) => {
-      const [first, ...others] = statement.writes(uses()) as [BoundWrite, ...BoundWrite[]];
+      const [first, ...others] = writes();
       if (others.length === 0) return executeWrite(connection, first);
       const [result] = await sendTransaction(connection, [first, ...others]);
       return result;

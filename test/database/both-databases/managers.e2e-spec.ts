@@ -1,11 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { getRepositoryToken } from '@nestjs/typeorm';
 import type { EntityManager, Repository } from 'typeorm';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { isDuplicate } from '../../../src/platform/database/database-errors.js';
+import { insertStatement } from '../../../src/platform/database/statement.js';
 import { type RequestContext, requestContext } from '../../../src/platform/request-context/request-context.js';
 import { ProofUse } from '../../../src/session/proof-use.entity.js';
 import { metricOf } from '../../support/management-api.js';
+import { clientOf } from '../../support/statements.js';
 import { useService } from '../../support/use-service.js';
 
 const service = useService();
@@ -54,3 +58,27 @@ describe('a manager or a repository outside of a transaction', () => {
     expect(await repository.existsBy({ hash: 'four' })).toBe(false);
   });
 });
+
+it.runIf(onMariadb)(
+  'a batch of INSERTs is not sent if no request waits for it any more when it has a connection',
+  async () => {
+    const client = clientOf(service);
+    const INSERT = insertStatement({ into: ProofUse, columns: ['hash', 'uses', 'expires_at'], batch: true });
+    const pool = Reflect.get(client, 'pool');
+    const acquire = pool.acquire.bind(pool);
+    const context = { deadline: performance.now() + 50 } as RequestContext;
+    const execute: { mock: { calls: unknown[][] } }[] = [];
+    vi.spyOn(pool, 'acquire').mockImplementation(async (timeoutMs) => {
+      const connection = await acquire(timeoutMs);
+      await sleep(100);
+      execute.push(vi.spyOn(connection, 'execute'));
+      return connection;
+    });
+    const inserts = ['five', 'six'].map((hash) => () => client.write(INSERT, [hash, 1, expiresAt]));
+    const sent = requestContext.run(context, () => Promise.allSettled(inserts.map((insert) => insert())));
+    const late = { status: 'rejected', reason: expect.objectContaining({ code: 'DEADLINE_EXCEEDED' }) };
+    expect(await sent).toEqual([late, late]);
+    const texts = execute.flatMap(({ mock }) => mock.calls.map(([sql]) => sql));
+    expect(texts.filter((sql) => /proof_use/.test(String(sql)))).toEqual([]);
+  },
+);
