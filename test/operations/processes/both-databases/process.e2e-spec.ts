@@ -165,6 +165,7 @@ describe.skipIf(onMariadb)('files and folders that a process creates', () => {
     expect(modesIn(join(folder, 'new'))).toEqual({
       ...{ '': '700', var: '700', 'var/service.sqlite': '600', 'var/service.sqlite-wal': '600' },
       ...{ 'var/service.sqlite-shm': '600', 'var/signing-keys.json': '600', 'var/demo-registry.yaml': '600' },
+      'var/npm-start.pid': '600',
     });
     const backup = join(folder, 'backup.sqlite');
     expect(await withUmask(umask, [CLI, 'backup', backup], { DATA_DIR }).ended).toMatchObject({ code: 0 });
