@@ -13,8 +13,10 @@ import { request } from '../../support/test-service.js';
 const ROOT = join(import.meta.dirname, '../../..');
 /** The most files that a reader should have to open for one request. */
 const MAX_FILES = { customer: 28, agent: 32 };
-/** Longer than every interval of the process, the longest of which is 2 s. */
+/** Longer than every interval of the process but that of `RARE`, the longest of which is 2 s. */
 const IDLE_MS = 6_000;
+/** Runs each 15 s, and enters files that requests enter too. */
+const RARE = 'operator/registry/offboarding/offboarding.ts';
 
 /** Writes the coverage since the last call when the process gets the signal. */
 const TAKE_COVERAGE = `data:text/javascript,${encodeURIComponent(
@@ -60,8 +62,11 @@ beforeAll(async () => {
   // the first requests also run what happens once in each process
   for (let count = 0; count < 3; count++) expect([await visit(), await asAgent()]).toEqual([200, 200]);
   await takeFiles();
-  await sleep(IDLE_MS);
-  idle = await takeFiles();
+  do {
+    await sleep(IDLE_MS);
+    idle = await takeFiles();
+  } while (idle.has(RARE));
+  idle.add(RARE);
 });
 afterAll(async () => {
   await service?.terminate();
