@@ -115,16 +115,6 @@ describe('the off-boarding of an organization', () => {
     expect(service.audit.filter(({ event }) => event === 'identity.erased')).toEqual([]);
   });
 
-  it('begins in the millisecond in which it is due', async () => {
-    const tenant = await newTenant(service);
-    await suspend(tenant);
-    const { begins_at } = (await request(tenant)).body.offboarding;
-    const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.parse(begins_at));
-    await run();
-    clock.mockRestore();
-    expect((await admin('GET', `agents/${tenant.agentId}`)).status).toBe(404);
-  });
-
   it('leaves nothing in any table at the end, and in the feed no entry but that of its client, and its ids are free then', async () => {
     const remember = { grant_types: WITH_REFRESH, grants: { identity_token: { remember: ['refresh_token'] } } };
     const tenant = await newTenant(service, remember, TRUSTING);
