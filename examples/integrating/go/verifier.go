@@ -9,9 +9,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -70,6 +72,27 @@ type Actor struct {
 func Secret(id, secret string) func(*http.Request) error {
 	return func(request *http.Request) error {
 		request.SetBasicAuth(url.QueryEscape(id), url.QueryEscape(secret))
+		return nil
+	}
+}
+
+// Assertion authenticates a resource server by an assertion, such as the token of its platform (RFC 7523 §2.2). It calls
+// `read` for each request, because a platform replaces its tokens. The parameters move from the URL into a form, which no
+// log contains.
+func Assertion(id string, read func() (string, error)) func(*http.Request) error {
+	return func(request *http.Request) error {
+		assertion, err := read()
+		if err != nil {
+			return err
+		}
+		form := request.URL.Query()
+		form.Set("client_id", id)
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", assertion)
+		body := form.Encode()
+		request.Method, request.URL.RawQuery = http.MethodPost, ""
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Body, request.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 		return nil
 	}
 }

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+from pathlib import Path
 from socketserver import ThreadingMixIn
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -19,8 +20,11 @@ CHATS = re.compile(r'/organizations/([^/]+)/chats')
 def create_application():
     """Call this in each process, after a fork. If it raises, the process ends, and the orchestrator starts it again."""
     url = os.environ.get('REVOCATIONS_URL', 'http://localhost:3001/oauth2/revocations')
-    credentials = os.environ.get('RESOURCE_SERVER_ID', 'chat-api'), os.environ['RESOURCE_SERVER_SECRET']
-    feed = RevocationFeed(url, *credentials)
+    server_id, assertion_file = os.environ.get('RESOURCE_SERVER_ID', 'chat-api'), os.environ.get('ASSERTION_FILE')
+    if assertion_file:  # the token of the platform, which replaces it from time to time
+        feed = RevocationFeed(url, server_id, assertion=lambda: Path(assertion_file).read_text().strip())
+    else:
+        feed = RevocationFeed(url, server_id, os.environ['RESOURCE_SERVER_SECRET'])
     verifier = TokenVerifier(os.environ.get('AUTH_URL', 'http://localhost:3000'), os.environ.get('JWKS_URL'), feed)
     feed.start()
     verifier.fetch_keys()

@@ -3,9 +3,10 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import parse_qsl, quote_plus
 
 import requests
 
@@ -15,6 +16,7 @@ MIN_INTERVAL_SECONDS = 0.2
 PURGE_INTERVAL_SECONDS = 60
 EXPIRY_MARGIN_SECONDS = 60  # how long entries stay after their end, because the clock may be set back
 MAX_ENTRIES = 5_000_000  # more than the service lets customers cause; in Python an entry takes about 300 bytes
+ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 NO_CACHE = {'Cache-Control': 'no-cache'}
 # For each kind the field that limits which tokens an entry ends: those with a lower epoch, generation or issue time
 LIMITS = {
@@ -41,14 +43,41 @@ def time_of(text: str) -> float:
     return datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
 
 
-class RevocationFeed:
-    """Create one in each process, after a fork."""
+class Assertion(requests.auth.AuthBase):
+    """
+    Authenticates by an assertion, such as the token of a platform (RFC 7523 §2.2). Calls `read` for each request, because a
+    platform replaces its tokens. The parameters move from the URL into a form, which no log contains.
+    """
 
-    def __init__(self, url: str, resource_server_id: str, secret: str, max_age_seconds: float = 60) -> None:
+    def __init__(self, resource_server_id: str, read: Callable[[], str]) -> None:
+        self.resource_server_id = resource_server_id
+        self.read = read
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        url, _, query = str(request.url).partition('?')
+        credentials = {'client_assertion_type': ASSERTION_TYPE, 'client_assertion': self.read()}
+        form = {**dict(parse_qsl(query)), 'client_id': self.resource_server_id, **credentials}
+        request.method, request.url = 'POST', url
+        request.prepare_body(form, None)
+        return request
+
+
+class RevocationFeed:
+    """Create one in each process, after a fork. Give `secret`, or `assertion`: a function that returns an assertion."""
+
+    def __init__(
+        self,
+        url: str,
+        resource_server_id: str,
+        secret: str = '',
+        max_age_seconds: float = 60,
+        assertion: Callable[[], str] | None = None,
+    ) -> None:
         self.url = url
         self._session = requests.Session()  # one connection
         # The only place that proves to the service who the API is (RFC 6749 §2.3.1).
-        self._session.auth = (quote_plus(resource_server_id), quote_plus(secret))
+        by_secret = (quote_plus(resource_server_id), quote_plus(secret))
+        self._session.auth = Assertion(resource_server_id, assertion) if assertion else by_secret
         self.max_age_seconds = max_age_seconds
         self._ended: dict[tuple[str, str], tuple[int, float]] = {}  # (kind, value) → (limit, expiry)
         self._cursor: str | None = None

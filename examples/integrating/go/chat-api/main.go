@@ -17,6 +17,18 @@ import (
 	"example.com/tokenverifier"
 )
 
+// authenticate uses the file with the token of the platform if there is one, and otherwise the secret.
+func authenticate() func(*http.Request) error {
+	id, path := os.Getenv("RESOURCE_SERVER_ID"), os.Getenv("ASSERTION_FILE")
+	if path == "" {
+		return tokenverifier.Secret(id, os.Getenv("RESOURCE_SERVER_SECRET"))
+	}
+	return tokenverifier.Assertion(id, func() (string, error) {
+		token, err := os.ReadFile(path)
+		return strings.TrimSpace(string(token)), err
+	})
+}
+
 func main() {
 	verifier := &tokenverifier.Verifier{
 		Issuer:       os.Getenv("AUTH_URL"),
@@ -24,7 +36,7 @@ func main() {
 		FeedURL:      os.Getenv("REVOCATIONS_URL"),
 		Audience:     "customer-api",
 		MaxAge:       time.Minute,
-		Authenticate: tokenverifier.Secret(os.Getenv("RESOURCE_SERVER_ID"), os.Getenv("RESOURCE_SERVER_SECRET")),
+		Authenticate: authenticate(),
 	}
 	go verifier.Run(context.Background(), func(err error) { log.Print(err) })
 	http.HandleFunc("GET /organizations/{organization}/chats", func(response http.ResponseWriter, request *http.Request) {
