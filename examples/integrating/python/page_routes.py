@@ -18,9 +18,11 @@ waiting = ThreadPoolExecutor(max_workers=32)
 
 def chat_token(customers, session, page_origin, method='POST', query=(), on_error=log_error):
     """
-    The customer token of a signed-in user, for a page that the operator has registered for the client. `session` is the
-    user's sign-in at your site, a dictionary with `user_id`. Each sign-in has a token of its own. `query` has `renew`
-    after a 401 of the Customer Chat API, and `separate` for a move to a second device.
+    The customer token of a signed-in user, for a page that the operator has registered for the client of `customers`.
+    `session` is the user's sign-in at your site, a dictionary with `user_id`, which your sign-out clears: a token that is
+    requested meanwhile is then not handed out. Each sign-in has a token of its own. `query` contains the name `renew` after
+    a 401 of the Customer Chat API, and `separate` for a move to a second device; both have no value, so parse the query
+    with `keep_blank_values=True`.
     """
     cors = {'Access-Control-Allow-Origin': page_origin, 'Access-Control-Allow-Credentials': 'true'}
     headers = {**cors, 'Access-Control-Expose-Headers': 'Retry-After', **NO_STORE}
