@@ -120,7 +120,7 @@ class TokenVerifier {
     this.maxAgeSeconds = maxAgeSeconds;
   }
 
-  /** The only place that proves to the feed who the API is (RFC 6749 §2.3.1). */
+  /** The only place that proves to the feed who the API is (RFC 6749, section 2.3.1). */
   private static String basic(String id, String secret) {
     String pair = URLEncoder.encode(id, StandardCharsets.UTF_8) + ":" + URLEncoder.encode(secret, StandardCharsets.UTF_8);
     return "Basic " + Base64.getEncoder().encodeToString(pair.getBytes(StandardCharsets.UTF_8));

@@ -49,6 +49,7 @@ describe('the packed package, installed next to another team’s package (exampl
     expect(otherFiles?.filter((path) => !path.startsWith('examples/')).sort()).toEqual(
       [
         '.env.example',
+        'LICENSE',
         'README.md',
         'docs/adding-a-grant.md',
         'docs/api/conformance-kit.api.md',

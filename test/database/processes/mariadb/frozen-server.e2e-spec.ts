@@ -43,8 +43,12 @@ describe.runIf(onMariadb && MARIADB.find())('while the database is frozen', () =
     process.kill(environment.mariadb.pid(), 'SIGSTOP');
     const thaw = () => process.kill(environment.mariadb.pid(), 'SIGCONT');
     onTestFinished(() => void thaw()); // a stopped server cannot be shut down
-    const reads = Array.from({ length: POOL_CONNECTION_COUNT }, () => visit(known));
-    await expect.poll(() => metric('cas_database_connections{state="in_use"}')).toBe(POOL_CONNECTION_COUNT);
+    const reads: Promise<TestResponse>[] = [];
+    // one after the other, because requests of the same moment share a statement
+    while (reads.length < POOL_CONNECTION_COUNT) {
+      reads.push(visit(known));
+      await expect.poll(() => metric('cas_database_connections{state="in_use"}')).toBeGreaterThanOrEqual(reads.length);
+    }
     const writes = Array.from({ length: REQUEST_COUNT }, () => visit());
     await expect.poll(() => metric('cas_database_waiting')).toBeGreaterThan(POOL_CONNECTION_COUNT);
     const statuses = (await Promise.all([...reads, ...writes])).map(({ status }) => status);
