@@ -58,7 +58,7 @@ export class MysqlPool {
   /** The settings of each connection that is new. */
   private readonly settings = new WeakMap<PoolConnection, Promise<void>>();
   private readonly options: PoolOptions;
-  /** A caller with a turn uses a connection or opens one. So nobody is in the queue of mysql2, which nobody can leave. */
+  /** A caller with a turn uses a connection or opens one. So the queue of mysql2, which no caller can leave, stays empty. */
   private readonly turns: BoundedQueue;
   private rejected = 0;
   private pool: Pool;

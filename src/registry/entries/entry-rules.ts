@@ -47,7 +47,7 @@ export const IsReadableEvents = () => {
 export const ApiSecret = () => hiddenText('secret', 32, 256, EXAMPLE.clientSecret);
 
 export const ApiPassword = () =>
-  hiddenText('password, without which nobody can sign in as the agent', 8, 1_024, EXAMPLE.agentPassword);
+  hiddenText('password, without which each sign-in as the agent fails', 8, 1_024, EXAMPLE.agentPassword);
 
 /** The OpenAPI document has it, and tools of other languages have no `\P{Cc}`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it excludes them
