@@ -32,15 +32,15 @@ const CLUSTER_TESTS: Record<string, string[]> = {
 
 /** Imports by the name of a package. */
 const PACKAGES = {
-  'customer-authorization-service': 'dist/public/service.js',
-  'customer-authorization-service/grant': 'dist/public/grant.js',
-  'customer-authorization-service/testing-host': 'dist/public/testing-host.js',
-  'conformance-kit': 'packages/conformance-kit/src/index.ts',
-  'browser-client': 'packages/browser-client/src/index.ts',
-  'token-verifier': 'packages/token-verifier/src/index.ts',
-  'token-verifier/express': 'packages/token-verifier/src/express.ts',
-  'token-verifier/nestjs': 'packages/token-verifier/src/nestjs.ts',
-  'try-it': 'packages/try-it/src/index.ts',
+  '@customer-authorization/service': 'dist/public/service.js',
+  '@customer-authorization/service/grant': 'dist/public/grant.js',
+  '@customer-authorization/service/testing-host': 'dist/public/testing-host.js',
+  '@customer-authorization/conformance-kit': 'packages/conformance-kit/src/index.ts',
+  '@customer-authorization/browser-client': 'packages/browser-client/src/index.ts',
+  '@customer-authorization/token-verifier': 'packages/token-verifier/src/index.ts',
+  '@customer-authorization/token-verifier/express': 'packages/token-verifier/src/express.ts',
+  '@customer-authorization/token-verifier/nestjs': 'packages/token-verifier/src/nestjs.ts',
+  '@customer-authorization/try-it': 'packages/try-it/src/index.ts',
 };
 const alias = Object.entries(PACKAGES).map(([name, path]) => ({
   find: new RegExp(`^${name}$`),

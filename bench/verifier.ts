@@ -6,9 +6,9 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { createTokenVerifier, type TokenVerifier } from '@customer-authorization/token-verifier';
 import { importJWK, jwtVerify } from 'jose';
 import type { Connection } from 'mysql2/promise';
-import { createTokenVerifier, type TokenVerifier } from 'token-verifier';
 import type { Table } from './support/figures.js';
 import { measureCalls, rounded } from './support/measure.js';
 import { cpuTime, memory, SERVICE, type Server } from './support/server.js';

@@ -15,7 +15,6 @@ import { grantNames, renamed, withEmail } from './grant-names.js';
 
 const PROJECT = dirname(import.meta.dirname);
 const EMAIL_FILES = join(import.meta.dirname, 'new-package/email');
-const { version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
 const USAGE =
   'usage: customer-authorization-service new-package NAME [--message phone|email | --agent] [--grant-type URI]';
 const HELP = `${USAGE}
@@ -67,11 +66,11 @@ ${[...files.keys()].map((path) => `  ${folder}/${path}`).join('\n')}
 
 It works without changes. Try it:
   cd ${folder}
-  npm install        # with tarballs: npm install PATH/customer-authorization-service-${version}.tgz PATH/conformance-kit-${version}.tgz
+  npm install        # with tarballs: npm install PATH/customer-authorization-*.tgz
   npm test
 
 README.md shows how to start the service, and a request for a token.
-node_modules/customer-authorization-service/docs/adding-a-grant.md is the tutorial.`;
+node_modules/@customer-authorization/service/docs/adding-a-grant.md is the tutorial.`;
 }
 
 /**

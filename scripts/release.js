@@ -13,7 +13,8 @@ import { dirname, join, resolve } from 'node:path';
 const PROJECT = dirname(import.meta.dirname);
 const SUMS = 'SHA256SUMS';
 const target = resolve(process.argv[2] ?? 'release');
-const { name, version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
+const { name: scoped, version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
+const name = scoped.replace('@', '').replace('/', '-'); // as npm names the tarball
 const revision = output('git', ['rev-parse', 'HEAD'], PROJECT);
 
 mkdirSync(target, { recursive: true });

@@ -6,7 +6,7 @@ import { buildTryItIfStale } from './build.js';
 
 if (existsSync('.env')) loadEnvFile('.env');
 buildTryItIfStale();
-const { runTryIt } = await import('try-it');
+const { runTryIt } = await import('@customer-authorization/try-it');
 await runTryIt();
 // npm sends the signal of Ctrl-C a second time, which would end the process before it has stopped
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});

@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 const PROJECT = dirname(import.meta.dirname);
 const { version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
 const NUMBER = String.raw`\d+\.\d+\.\d+`;
-const PACKAGES = '(?:customer-authorization-service|conformance-kit|token-verifier|browser-client|try-it)';
+const PACKAGES = '@?customer-authorization[/-](?:service|conformance-kit|token-verifier|browser-client|try-it)';
 
 /** Where a version follows a text that names it. @type {[files: string, text: string][]} */
 const PLACES = [

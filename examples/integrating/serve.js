@@ -7,7 +7,8 @@ import { moveRooms } from './second-device/relay.js';
 const folderOf = (name) => dirname(fileURLToPath(import.meta.resolve(name)));
 const app = express().use('/rooms', moveRooms());
 for (const name of ['browser', 'second-device']) app.use(`/${name}`, express.static(`${import.meta.dirname}/${name}`));
-for (const name of ['browser-client', 'qr']) app.use(`/${name}`, express.static(folderOf(name)));
+app.use('/browser-client', express.static(folderOf('@customer-authorization/browser-client')));
+app.use('/qr', express.static(folderOf('qr')));
 app.get('/', (_request, response) => response.redirect('/browser/'));
 
 const server = app.listen(Number(process.argv[2] ?? 8080), 'localhost', () => {

@@ -1,5 +1,5 @@
 /**
- * The exports for grants: `customer-authorization-service/grant`. A grant of another team may use only these exports.
+ * The exports for grants: `@customer-authorization/service/grant`. A grant of another team may use only these exports.
  * The grant `jwt-bearer` follows the same rule.
  */
 

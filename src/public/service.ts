@@ -1,5 +1,5 @@
 /**
- * The exports for starting the service: `customer-authorization-service`. A package of another team starts the service
+ * The exports for starting the service: `@customer-authorization/service`. A package of another team starts the service
  * and runs the operator's commands, both with its own grants.
  */
 

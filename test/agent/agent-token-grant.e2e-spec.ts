@@ -1,4 +1,4 @@
-import { describeGrant } from 'conformance-kit';
+import { describeGrant } from '@customer-authorization/conformance-kit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf, errorText, RequestError } from 'browser-client';
+import { codeOf, errorText, RequestError } from '@customer-authorization/browser-client';
 import { describe, expect, it } from 'vitest';
 import { DEMO } from '../../packages/try-it/src/demo-registry.js';
 import { PROJECT, read } from '../support/project-files.js';

@@ -4,7 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { describeRoute, startTestService as startKitService, testEnvironmentOf } from 'conformance-kit';
+import {
+  describeRoute,
+  startTestService as startKitService,
+  testEnvironmentOf,
+} from '@customer-authorization/conformance-kit';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { smsExtension } from '../support/sms-extension.js';

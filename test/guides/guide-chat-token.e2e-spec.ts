@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { approveMove, request } from 'browser-client';
+import { approveMove, request } from '@customer-authorization/browser-client';
 import express from 'express';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { pkce } from '../support/agent-tokens.js';

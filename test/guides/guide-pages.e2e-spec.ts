@@ -1,5 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
-import { errorText, leaveThisBrowser, logOutEverywhere, RequestError, request, TokenClient } from 'browser-client';
+import {
+  errorText,
+  leaveThisBrowser,
+  logOutEverywhere,
+  RequestError,
+  request,
+  TokenClient,
+} from '@customer-authorization/browser-client';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { deferred } from '../support/deferred.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';

@@ -15,7 +15,7 @@ import {
   sendMove,
   TokenClient,
   type TokenResponse,
-} from 'browser-client';
+} from '@customer-authorization/browser-client';
 import express from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';

@@ -25,8 +25,8 @@ const OPTIONS: ts.CompilerOptions = {
  */
 export function buildDeviceApproval(folder: string): string {
   const modules = join(folder, 'node_modules');
-  mkdirSync(modules, { recursive: true });
-  symlinkSync(PROJECT, join(modules, 'customer-authorization-service'));
+  mkdirSync(join(modules, '@customer-authorization'), { recursive: true });
+  symlinkSync(PROJECT, join(modules, '@customer-authorization/service'));
   for (const name of IMPORTED) symlinkSync(join(MODULES, name), join(modules, name));
   symlinkSync(join(EXAMPLE, 'pages'), join(folder, 'pages'));
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));

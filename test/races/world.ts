@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTokenVerifier, type TokenVerifier } from 'token-verifier';
+import { createTokenVerifier, type TokenVerifier } from '@customer-authorization/token-verifier';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import type { RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
 import { registryWithSignIn, SignInSystem } from '../support/assertion-issuer.js';

@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
-import { describeGrant } from 'conformance-kit';
+import { describeGrant } from '@customer-authorization/conformance-kit';
 import { afterAll, describe, expect, it } from 'vitest';
 import { CustomerKey } from '../../src/customer/customer-key.entity.js';
 import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js';

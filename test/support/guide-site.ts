@@ -20,7 +20,7 @@ export function scriptOf(path: string): string | undefined {
   const name = path.split('/').at(-1) as string;
   return path.includes(CLIENT)
     ? read(`packages/browser-client/dist/${name}`)
-    : guideFile(name, SERVICE).replaceAll("'browser-client'", `'.${CLIENT}index.js'`);
+    : guideFile(name, SERVICE).replaceAll("'@customer-authorization/browser-client'", `'.${CLIENT}index.js'`);
 }
 
 /** Pages of another site than the service, with the package browser-client and examples/integrating/browser. */

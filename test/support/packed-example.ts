@@ -35,6 +35,10 @@ export const kitManifest = manifestOf(KIT);
 const tryItManifest = manifestOf(TRY_IT);
 export const exampleManifest = manifestOf(exampleFolder('boarding-pass'));
 
+/** The name that npm gives the tarball of a package. */
+export const tarballOf = ({ name, version }: Pick<Manifest, 'name' | 'version'>): string =>
+  `${name.replace('@', '').replace('/', '-')}-${version}.tgz`;
+
 /** The output and the exit code of a program. */
 export interface ProcessResult {
   exitCode: number;
@@ -117,7 +121,7 @@ export class PackedService {
     if (exitCode !== 0) throw new Error(`npm pack: ${output}`);
     const packageFolder = join(this.modules, name);
     mkdirSync(packageFolder, { recursive: true });
-    const tarball = `${name}-${version}.tgz`;
+    const tarball = tarballOf({ name, version });
     await run('tar', ['-xzf', tarball, '-C', packageFolder, '--strip-components=1'], this.folder);
     const listed = await run('tar', ['-tzf', tarball], this.folder);
     return listed.output

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeGrant } from 'conformance-kit';
+import { describeGrant } from '@customer-authorization/conformance-kit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { IdentityTokenGrant } from '../../src/grants/identity-token/identity-token.grant.js';
 import { sha256 } from '../../src/platform/secret.js';

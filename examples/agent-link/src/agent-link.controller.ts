@@ -1,5 +1,3 @@
-import { HttpCode, Post } from '@nestjs/common';
-import { IsInt, IsString, IsUUID } from 'class-validator';
 import {
   AgentGuard,
   type AgentPrincipal,
@@ -10,7 +8,9 @@ import {
   OAuthError,
   OneTimeCodes,
   PublicController,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { HttpCode, Post } from '@nestjs/common';
+import { IsInt, IsString, IsUUID } from 'class-validator';
 import { AgentLinkGrant } from './agent-link.grant.js';
 
 class StartBody {

@@ -1,4 +1,3 @@
-import { IsString, Matches } from 'class-validator';
 import {
   type Grant,
   GrantBody,
@@ -6,7 +5,8 @@ import {
   type GrantResult,
   GrantType,
   OneTimeCodes,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { IsString, Matches } from 'class-validator';
 
 export class AgentLinkBody extends GrantBody {
   @IsString() override organization_id!: string;

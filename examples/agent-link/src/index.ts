@@ -1,4 +1,4 @@
-import { defineExtension } from 'customer-authorization-service/grant';
+import { defineExtension } from '@customer-authorization/service/grant';
 import { AgentLinkController } from './agent-link.controller.js';
 import { AgentLinkGrant } from './agent-link.grant.js';
 

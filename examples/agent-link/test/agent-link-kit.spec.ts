@@ -1,4 +1,4 @@
-import { describeGrant, describeRoute, type TestEnvironment } from 'conformance-kit';
+import { describeGrant, describeRoute, type TestEnvironment } from '@customer-authorization/conformance-kit';
 import { AgentLinkGrant } from '../src/agent-link.grant.js';
 import extension from '../src/index.js';
 

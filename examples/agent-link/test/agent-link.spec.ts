@@ -1,4 +1,4 @@
-import { startTestService, type TestService, testEnvironmentOf } from 'conformance-kit';
+import { startTestService, type TestService, testEnvironmentOf } from '@customer-authorization/conformance-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import extension from '../src/index.js';
 

@@ -1,4 +1,3 @@
-import { IsString, MaxLength } from 'class-validator';
 import {
   CustomersByKey,
   defineExtension,
@@ -10,7 +9,8 @@ import {
   JwtProofs,
   OAuthError,
   UseCounter,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { IsString, MaxLength } from 'class-validator';
 
 const GRANT_TYPE = 'boarding_pass';
 

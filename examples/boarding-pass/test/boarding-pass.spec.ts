@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeGrant, type TestEnvironment } from 'conformance-kit';
+import { describeGrant, type TestEnvironment } from '@customer-authorization/conformance-kit';
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import extension, { BoardingPassGrant } from '../src/index.js';
 

@@ -1,4 +1,4 @@
-import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from 'customer-authorization-service/grant';
+import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '@customer-authorization/service/grant';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /** The new devices that wait for an approval. */

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import {
   type CustomerDataParticipant,
   Database,
@@ -6,7 +5,8 @@ import {
   type ExportedRows,
   selectStatement,
   writeStatement,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { Injectable } from '@nestjs/common';
 import type { DeviceApproval } from './device-approval.entity.js';
 
 const DELETE = writeStatement<[entityId: string]>('DELETE FROM device_approval WHERE entity_id = ?');

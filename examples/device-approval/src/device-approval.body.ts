@@ -1,5 +1,5 @@
+import { GrantBody } from '@customer-authorization/service/grant';
 import { IsIn, IsString, Matches } from 'class-validator';
-import { GrantBody } from 'customer-authorization-service/grant';
 import { USER_CODE } from './user-code.js';
 
 /** The parameters by which a new device asks for its codes. */

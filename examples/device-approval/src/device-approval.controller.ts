@@ -1,4 +1,3 @@
-import { HttpCode, Post } from '@nestjs/common';
 import {
   ApiRoute,
   Caller,
@@ -10,7 +9,8 @@ import {
   OAuthError,
   PublicController,
   ValidatedBody,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { HttpCode, Post } from '@nestjs/common';
 import { DecisionBody, StartBody } from './device-approval.body.js';
 import type { DEVICE_APPROVAL_LIMITS } from './device-approval.limits.js';
 import { DeviceApprovals } from './device-approvals.js';

@@ -1,4 +1,4 @@
-import { Expires } from 'customer-authorization-service/grant';
+import { Expires } from '@customer-authorization/service/grant';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /** A new device that waits for an approval. The table contains no code in plain text. */

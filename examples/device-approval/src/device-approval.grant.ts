@@ -4,7 +4,7 @@ import {
   type GrantResult,
   GrantType,
   OAuthError,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
 import { PollBody } from './device-approval.body.js';
 import { DeviceApprovals } from './device-approvals.js';
 

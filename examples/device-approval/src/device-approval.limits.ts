@@ -1,4 +1,4 @@
-import type { LimitDeclarations } from 'customer-authorization-service/grant';
+import type { LimitDeclarations } from '@customer-authorization/service/grant';
 
 /** The limits of the routes, as COUNT/SECONDS. The operator can change them in RATE_LIMIT. */
 export const DEVICE_APPROVAL_LIMITS = {

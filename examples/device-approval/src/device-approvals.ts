@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import {
   Clock,
   type CustomerPrincipal,
@@ -9,7 +8,8 @@ import {
   selectStatement,
   sha256,
   writeStatement,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { Injectable } from '@nestjs/common';
 import { DeviceApproval } from './device-approval.entity.js';
 import type { StartResponse } from './start.response.js';
 import { newUserCode, normalizedUserCode } from './user-code.js';

@@ -1,4 +1,4 @@
-import { defineExtension } from 'customer-authorization-service/grant';
+import { defineExtension } from '@customer-authorization/service/grant';
 import { DeviceApprovals1795500000000 } from './1795500000000-device-approvals.js';
 import { DeviceApprovalController } from './device-approval.controller.js';
 import { DeviceApproval } from './device-approval.entity.js';

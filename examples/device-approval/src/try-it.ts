@@ -1,4 +1,4 @@
-import { runTryIt } from 'try-it';
+import { runTryIt } from '@customer-authorization/try-it';
 import extension from './index.js';
 
 await runTryIt(extension, {

@@ -1,4 +1,9 @@
-import { describeGrant, describeRoute, type PendingProof, type TestEnvironment } from 'conformance-kit';
+import {
+  describeGrant,
+  describeRoute,
+  type PendingProof,
+  type TestEnvironment,
+} from '@customer-authorization/conformance-kit';
 import { DeviceApprovalGrant } from '../src/device-approval.grant.js';
 import { INTERVAL_SECONDS } from '../src/device-approvals.js';
 import extension from '../src/index.js';

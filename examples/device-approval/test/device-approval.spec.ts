@@ -1,4 +1,4 @@
-import { startTestService, type TestResponse, type TestService } from 'conformance-kit';
+import { startTestService, type TestResponse, type TestService } from '@customer-authorization/conformance-kit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVICE_APPROVAL_LIMITS } from '../src/device-approval.limits.js';
 import { DeviceApprovalParticipant } from '../src/device-approval-participant.js';

@@ -1,4 +1,4 @@
-import { TokenClient } from 'browser-client';
+import { TokenClient } from '@customer-authorization/browser-client';
 
 export const options = {
   url: 'http://localhost:3000',

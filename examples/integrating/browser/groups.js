@@ -1,4 +1,4 @@
-import { logOutEverywhere, TokenClient } from 'browser-client';
+import { logOutEverywhere, TokenClient } from '@customer-authorization/browser-client';
 import { options } from './chat.js';
 
 /** One client per group. `groups.support.fetch(url)` calls an API as the customer of the group `support`. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { createTokenVerifier, TokenVerifierError } from '@customer-authorization/token-verifier';
+import { requireToken } from '@customer-authorization/token-verifier/express';
 import express from 'express';
-import { createTokenVerifier, TokenVerifierError } from 'token-verifier';
-import { requireToken } from 'token-verifier/express';
 
 const STARTUP_TIMEOUT_MS = 30_000;
 const PAGE_ORIGINS = (process.env.PAGE_ORIGINS ?? 'http://localhost:8080').split(',');

@@ -1,4 +1,11 @@
-import { challengeOf, createVerifier, exchangeOnce, RequestError, request, VERIFIER_TTL_MS } from 'browser-client';
+import {
+  challengeOf,
+  createVerifier,
+  exchangeOnce,
+  RequestError,
+  request,
+  VERIFIER_TTL_MS,
+} from '@customer-authorization/browser-client';
 
 const RENEWAL_MARGIN_MS = 60_000;
 const REFRESH_TOKEN = 'refresh-token';

@@ -1,4 +1,4 @@
-import { defineExtension } from 'customer-authorization-service/grant';
+import { defineExtension } from '@customer-authorization/service/grant';
 import { PHONE_CODE_LIMITS, PhoneCodeController } from './phone-code.controller.js';
 import { PhoneCodeGrant } from './phone-code.grant.js';
 import { PhoneCodeGateway } from './phone-code-gateway.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { OAuthError } from '@customer-authorization/service/grant';
 import { Injectable } from '@nestjs/common';
-import { OAuthError } from 'customer-authorization-service/grant';
 
 const GATEWAY_TIMEOUT_MS = 2_000;
 

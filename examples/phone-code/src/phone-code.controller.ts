@@ -1,6 +1,6 @@
+import { ApiRoute, ClientRequest, Limits, OneTimeCodes, PublicController } from '@customer-authorization/service/grant';
 import { HttpCode, Post } from '@nestjs/common';
 import { IsInt, IsString } from 'class-validator';
-import { ApiRoute, ClientRequest, Limits, OneTimeCodes, PublicController } from 'customer-authorization-service/grant';
 import { IsPhone } from './phone.js';
 import { PhoneCodeGrant } from './phone-code.grant.js';
 import { PhoneCodeGateway } from './phone-code-gateway.js';

@@ -1,4 +1,3 @@
-import { IsString, Matches } from 'class-validator';
 import {
   CustomersByKey,
   type Grant,
@@ -7,7 +6,8 @@ import {
   type GrantResult,
   GrantType,
   OneTimeCodes,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { IsString, Matches } from 'class-validator';
 import { IsPhone } from './phone.js';
 
 export class PhoneCodeBody extends GrantBody {

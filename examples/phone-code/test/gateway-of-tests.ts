@@ -1,5 +1,5 @@
 import { json } from 'node:stream/consumers';
-import type { Upstream } from 'conformance-kit';
+import type { Upstream } from '@customer-authorization/conformance-kit';
 
 const messages = new Map<string, string>();
 

@@ -1,4 +1,4 @@
-import { describeGrant, describeRoute, type TestEnvironment } from 'conformance-kit';
+import { describeGrant, describeRoute, type TestEnvironment } from '@customer-authorization/conformance-kit';
 import extension from '../src/index.js';
 import { PhoneCodeGrant } from '../src/phone-code.grant.js';
 import { codeFor, GATEWAY } from './gateway-of-tests.js';

@@ -15,7 +15,7 @@ import {
   sendMove,
   signIn,
   signOut,
-} from 'browser-client';
+} from '@customer-authorization/browser-client';
 import { expect, it, vi } from 'vitest';
 import { stubPageGlobals } from '../../../test/support/stubbed-pages.js';
 
@@ -27,7 +27,7 @@ const SERVICE = 'https://any.example';
 
 /** A module of its own, because it opens the channel of the tabs only once. */
 const TOKEN_CLIENT = '../src/token-client.ts?blocked';
-const { TokenClient } = (await import(TOKEN_CLIENT)) as typeof import('browser-client');
+const { TokenClient } = (await import(TOKEN_CLIENT)) as typeof import('@customer-authorization/browser-client');
 const tokens = () => new TokenClient({ url: SERVICE, clientId: 'any', organizationId: 'any' });
 const device = () => new NewBrowser(tokens());
 const room = () => ({ id: 'any', url: `${SERVICE}/rooms/any`, headers: {} });

@@ -1,4 +1,4 @@
-import { TokenClient, type TokenClientOptions } from 'browser-client';
+import { TokenClient, type TokenClientOptions } from '@customer-authorization/browser-client';
 import { describe, expect, it, vi } from 'vitest';
 import { stubPageGlobals } from '../../../test/support/stubbed-pages.js';
 

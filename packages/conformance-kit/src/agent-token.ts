@@ -1,4 +1,4 @@
-import { Agents, AgentTokenIssuer } from 'customer-authorization-service/testing-host';
+import { Agents, AgentTokenIssuer } from '@customer-authorization/service/testing-host';
 import type { TestService } from './test-service.js';
 
 /**

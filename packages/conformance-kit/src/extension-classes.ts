@@ -1,7 +1,7 @@
+import type { Extension } from '@customer-authorization/service';
+import { GrantDecorator, type GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { DynamicModule, Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
-import type { Extension } from 'customer-authorization-service';
-import { GrantDecorator, type GrantMetadata } from 'customer-authorization-service/testing-host';
 import type { ReplacedProvider } from './replaced-providers.js';
 
 type Import = Type | DynamicModule;

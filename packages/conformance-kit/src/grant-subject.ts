@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Type } from '@nestjs/common';
-import { DiscoveryService } from '@nestjs/core';
 import {
   GrantDecorator,
   type GrantMetadata,
   GrantRegistry,
   routesOf,
   schemaOf,
-} from 'customer-authorization-service/testing-host';
+} from '@customer-authorization/service/testing-host';
+import type { Type } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import { controllersOf, grantsOf } from './extension-classes.js';
 import type { GrantKit } from './kit.js';
 import type { Traffic } from './recorded-traffic.js';

@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { generateKey } from 'customer-authorization-service/testing-host';
+import { generateKey } from '@customer-authorization/service/testing-host';
 
 /**
  * Writes a key set to a file, once for all services that share the folder. Its key has been signing since yesterday.

@@ -1,7 +1,7 @@
+import type { Extension } from '@customer-authorization/service';
+import { randomSecret } from '@customer-authorization/service/grant';
+import { declaredProperties, type GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { Type } from '@nestjs/common';
-import type { Extension } from 'customer-authorization-service';
-import { randomSecret } from 'customer-authorization-service/grant';
-import { declaredProperties, type GrantMetadata } from 'customer-authorization-service/testing-host';
 import { grantsOf } from './extension-classes.js';
 import type { RegistryDocument } from './registry-file.js';
 

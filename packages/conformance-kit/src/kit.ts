@@ -1,4 +1,4 @@
-import type { Extension } from 'customer-authorization-service';
+import type { Extension } from '@customer-authorization/service';
 import type { Settings } from './kit-registry.js';
 import type { ReplacedProvider } from './replaced-providers.js';
 import type { TestEnvironment } from './test-environment.js';

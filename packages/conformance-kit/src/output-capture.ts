@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import type { Log } from 'customer-authorization-service/testing-host';
+import type { Log } from '@customer-authorization/service/testing-host';
 import { pino } from 'pino';
 import { SharedPatch, thenRestore } from './shared-patch.js';
 

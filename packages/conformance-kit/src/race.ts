@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Database } from '@customer-authorization/service/grant';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { Database } from 'customer-authorization-service/grant';
 import { DataSource } from 'typeorm';
 import { request, type TestResponse } from './http-client.js';
 import { REQUEST_START } from './recorded-traffic.js';

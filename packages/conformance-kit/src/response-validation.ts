@@ -1,5 +1,5 @@
-import type { Service } from 'customer-authorization-service';
-import { OpenApiDocument } from 'customer-authorization-service/testing-host';
+import type { Service } from '@customer-authorization/service';
+import { OpenApiDocument } from '@customer-authorization/service/testing-host';
 import { OpenApiResponses, type OpenApiResponsesDocument } from './openapi-responses.js';
 
 /** The running services, by the origins of their two ports. */

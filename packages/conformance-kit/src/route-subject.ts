@@ -1,6 +1,6 @@
+import { type Route, routesOf } from '@customer-authorization/service/testing-host';
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import { type Route, routesOf } from 'customer-authorization-service/testing-host';
 import type { RouteKit } from './kit.js';
 import type { SentRequest } from './request.js';
 import { about, type Rule } from './rule.js';

@@ -1,6 +1,6 @@
+import { UUID } from '@customer-authorization/service/grant';
+import { declaredProperties, schemaOf } from '@customer-authorization/service/testing-host';
 import type { Type } from '@nestjs/common';
-import { UUID } from 'customer-authorization-service/grant';
-import { declaredProperties, schemaOf } from 'customer-authorization-service/testing-host';
 
 /** Parameters of every grant. Their values are registered names, not secrets. */
 const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { passport } from 'customer-authorization-service/testing-host';
+import { passport } from '@customer-authorization/service/testing-host';
 
 /** The registry of passport's strategies of the service that runs. */
 const registries = new AsyncLocalStorage<object>();

@@ -1,5 +1,5 @@
+import { DEFAULT_LIMITS, declaredProperties } from '@customer-authorization/service/testing-host';
 import type { Type } from '@nestjs/common';
-import { DEFAULT_LIMITS, declaredProperties } from 'customer-authorization-service/testing-host';
 import { grantsOf } from './extension-classes.js';
 import { request, type TestResponse } from './http-client.js';
 import type { CommonKit } from './kit.js';

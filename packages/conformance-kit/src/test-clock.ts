@@ -1,4 +1,4 @@
-import { Clock } from 'customer-authorization-service/grant';
+import { Clock } from '@customer-authorization/service/grant';
 
 /** A clock that a test sets forward and back. It runs at the speed of the real clock unless it is stopped. */
 export class TestClock extends Clock {

@@ -1,4 +1,4 @@
-import { CustomerService } from 'customer-authorization-service/grant';
+import { CustomerService } from '@customer-authorization/service/grant';
 import { signAgentToken } from './agent-token.js';
 import * as registry from './kit-registry.js';
 import type { TestService } from './test-service.js';

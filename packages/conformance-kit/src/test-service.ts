@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Extension, Service } from 'customer-authorization-service';
-import type { AuditEntry, Configuration } from 'customer-authorization-service/grant';
+import type { Extension, Service } from '@customer-authorization/service';
+import type { AuditEntry, Configuration } from '@customer-authorization/service/grant';
 import {
   type ConnectionLimits,
   type Log,
   loadConfiguration,
   startService,
-} from 'customer-authorization-service/testing-host';
+} from '@customer-authorization/service/testing-host';
 import { modulesWith } from './extension-classes.js';
 import { type HttpClient, httpClientOf } from './http-client.js';
 import { writeKeySet } from './key-set-file.js';

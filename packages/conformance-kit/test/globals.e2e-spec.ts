@@ -1,6 +1,6 @@
 import fs from 'node:fs';
+import { ApiRoute, PublicController } from '@customer-authorization/service/grant';
 import { Get, Module, Res } from '@nestjs/common';
-import { ApiRoute, PublicController } from 'customer-authorization-service/grant';
 import type { Response } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describeGrant } from '../src/describe.js';

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { get, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { requireToken } from '@customer-authorization/token-verifier/express';
+import { TokenGuard } from '@customer-authorization/token-verifier/nestjs';
 import { Controller, Get, Req, UseGuards } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import express, { type ErrorRequestHandler, type Request } from 'express';
-import { requireToken } from 'token-verifier/express';
-import { TokenGuard } from 'token-verifier/nestjs';
 import { describe, expect, it } from 'vitest';
 import type { AuthorizedRequest } from '../src/express.js';
 import { VerifierTest } from './support/started-verifier.js';

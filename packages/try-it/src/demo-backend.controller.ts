@@ -1,12 +1,12 @@
-import { HttpCode, Post, Req, UseGuards } from '@nestjs/common';
-import { IsObject, IsString, MaxLength, MinLength } from 'class-validator';
 import {
   ApiProperty,
   ApiRoute,
   OAuthError,
   PublicController,
   ValidatedBody,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import { IsObject, IsString, MaxLength, MinLength } from 'class-validator';
 import type { Request } from 'express';
 import { DemoBackendGuard } from './demo-backend.guard.js';
 import { type BackendExchange, DemoBackend } from './demo-backend.js';

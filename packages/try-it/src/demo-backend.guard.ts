@@ -1,5 +1,5 @@
+import { OAuthError } from '@customer-authorization/service/grant';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
-import { OAuthError } from 'customer-authorization-service/grant';
 import type { Request } from 'express';
 import { DemoSetup } from './demo-setup.js';
 

@@ -1,5 +1,5 @@
+import { Configuration, OAuthError } from '@customer-authorization/service/grant';
 import { Injectable } from '@nestjs/common';
-import { Configuration, OAuthError } from 'customer-authorization-service/grant';
 import { AgentSignIn } from './agent-sign-in.js';
 import { DEMO, signedInUrl } from './demo-registry.js';
 import { DemoSetup } from './demo-setup.js';

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { randomSecret } from 'customer-authorization-service/grant';
+import { randomSecret } from '@customer-authorization/service/grant';
 import { stringify } from 'yaml';
 import { demoSignInSettings } from './demo-sign-in.js';
 

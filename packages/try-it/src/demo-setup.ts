@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { Configuration } from '@customer-authorization/service/grant';
 import { Injectable } from '@nestjs/common';
-import { Configuration } from 'customer-authorization-service/grant';
 import { parse } from 'yaml';
 import { DEMO, type DemoEntries, signedInUrl } from './demo-registry.js';
 

@@ -1,5 +1,5 @@
-import { type Extension, runService } from 'customer-authorization-service';
-import type { Configuration } from 'customer-authorization-service/grant';
+import { type Extension, runService } from '@customer-authorization/service';
+import type { Configuration } from '@customer-authorization/service/grant';
 import { claimDemoRegistry, demoRegistry } from './demo-registry.js';
 import type { ExtensionPage } from './try-it.controller.js';
 import { tryItModule } from './try-it.module.js';

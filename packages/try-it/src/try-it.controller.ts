@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { ApiRoute, Configuration, OAuthError, PublicController } from '@customer-authorization/service/grant';
 import { Get, Inject, Param, Res } from '@nestjs/common';
-import { ApiRoute, Configuration, OAuthError, PublicController } from 'customer-authorization-service/grant';
 import { Eta } from 'eta';
 import type { Response } from 'express';
 import { isLoopbackHost } from './demo-backend.guard.js';

@@ -1,5 +1,5 @@
+import { Configuration } from '@customer-authorization/service/grant';
 import { type MiddlewareConsumer, Module, type NestModule, RequestMethod, type Type } from '@nestjs/common';
-import { Configuration } from 'customer-authorization-service/grant';
 import type { NextFunction, Request, Response } from 'express';
 import { DemoBackendController } from './demo-backend.controller.js';
 import { DemoBackendGuard } from './demo-backend.guard.js';

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import type { Service } from 'customer-authorization-service';
-import { Configuration } from 'customer-authorization-service/grant';
+import type { Service } from '@customer-authorization/service';
+import { Configuration } from '@customer-authorization/service/grant';
 import { DEMO } from './demo-registry.js';
 
 /** The output of a first run: the URL of the try-it page, and commands to paste. */

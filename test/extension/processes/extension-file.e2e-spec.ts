@@ -10,7 +10,7 @@ import { httpClientOf } from '../../support/test-service.js';
 
 /** What a team compiles its TypeScript to, without the decorators. */
 const EXTENSION = `
-import { CustomerService, defineExtension, dropTables, createTables, Columns, GrantBody, GrantType } from 'customer-authorization-service/grant';
+import { CustomerService, defineExtension, dropTables, createTables, Columns, GrantBody, GrantType } from '@customer-authorization/service/grant';
 
 class GreetingGrant {
   constructor(customers) { this.customers = customers; }
@@ -35,8 +35,8 @@ const folder = temporaryFolder('extension-file');
 const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
 
 beforeAll(() => {
-  mkdirSync(join(folder, 'node_modules'));
-  symlinkSync(PROJECT, join(folder, 'node_modules/customer-authorization-service'));
+  mkdirSync(join(folder, 'node_modules/@customer-authorization'), { recursive: true });
+  symlinkSync(PROJECT, join(folder, 'node_modules/@customer-authorization/service'));
   write('package.json', JSON.stringify({ name: 'greeting', type: 'module' }));
   write('extension.js', EXTENSION);
 });

@@ -8,7 +8,7 @@ import { read } from '../../support/project-files.js';
 
 /** Long enough for the compiler, the conformance kit and a process. */
 const SLOW = { timeout: 300_000 };
-const PROGRAM = '../node_modules/customer-authorization-service/scripts/bin.js';
+const PROGRAM = '../node_modules/@customer-authorization/service/scripts/bin.js';
 const URI = 'urn:acme:one-time-link';
 /** Names of the service's own routes: a generated route with one of them would have the same path. */
 const ROUTES = new Set(

@@ -9,6 +9,7 @@ import {
   PackedService,
   type ProcessResult,
   serviceManifest,
+  tarballOf,
 } from '../../support/packed-example.js';
 import { environmentOf, PORTS, runCli, startServiceProcess, TestProcess } from '../../support/processes.js';
 import { PROJECT, read } from '../../support/project-files.js';
@@ -181,7 +182,7 @@ it.each([...TEMPLATES, 'device-approval'])(
       ...serviceManifest.dependencies,
       [serviceManifest.name]: serviceManifest.version,
       [kitManifest.name]: kitManifest.version,
-      'try-it': kitManifest.version,
+      '@customer-authorization/try-it': kitManifest.version,
     };
     const { dependencies, devDependencies, overrides } = manifestOf(join(PROJECT, 'examples', name));
     const { qr: _qr, ...shared } = dependencies;
@@ -199,5 +200,5 @@ it('the conformance kit has the version of the service, and requires this servic
     ...peers,
   });
   const readme = read('packages/conformance-kit/README.md');
-  for (const { name } of [serviceManifest, kitManifest]) expect(readme).toContain(`./${name}-${version}.tgz`);
+  for (const manifest of [serviceManifest, kitManifest]) expect(readme).toContain(`./${tarballOf(manifest)}`);
 });

@@ -27,7 +27,7 @@ describe('the packages that the generator copies', () => {
     const sources = templates.flatMap((folder) => filesIn(`${folder}/src`)).map(read);
     const imported = sources.flatMap((text) =>
       Array.from(
-        text.matchAll(/import (?:type )?\{([^}]*)\} from 'customer-authorization-service\/grant'/g),
+        text.matchAll(/import (?:type )?\{([^}]*)\} from '@customer-authorization\/service\/grant'/g),
         ([, names = '']) => names.split(',').map((name) => name.replace('type', '').trim()),
       ).flat(),
     );
@@ -48,9 +48,11 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
   });
 
   it('shows a program of the package, which writes a package whose README has a request that its registry allows', () => {
-    expect(page).toContain('npx customer-authorization-service new-package "boarding pass"');
-    const { bin, name } = JSON.parse(read('package.json'));
-    execFileSync(join(PROJECT, bin[name]), ['new-package', 'boarding pass'], { cwd: folder });
+    expect(page).toContain('npx @customer-authorization/service new-package "boarding pass"');
+    const { bin } = JSON.parse(read('package.json'));
+    execFileSync(join(PROJECT, bin['customer-authorization-service']), ['new-package', 'boarding pass'], {
+      cwd: folder,
+    });
     const generated = (path: string) => readFileSync(join(folder, 'boarding-pass', path), 'utf8');
     const [, requestBody = ''] = /-d '(\{.*\})'/.exec(generated('README.md')) ?? [];
     const { clients, organizations } = parse(generated('registry.yaml'));

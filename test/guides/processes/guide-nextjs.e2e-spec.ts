@@ -38,7 +38,9 @@ describe.skipIf(!TEST_NEXTJS || !TEST_CHROMIUM)('examples/integrating/nextjs (sk
     mkdirSync(join(folder, 'node_modules'));
     for (const name of ['next', 'react', 'react-dom'])
       symlinkSync(join(TEST_NEXTJS, 'node_modules', name), join(folder, 'node_modules', name));
-    cpSync('packages/browser-client', join(folder, 'node_modules/browser-client'), { recursive: true });
+    cpSync('packages/browser-client', join(folder, 'node_modules/@customer-authorization/browser-client'), {
+      recursive: true,
+    });
     const next = join(TEST_NEXTJS, 'node_modules/next/dist/bin/next');
     const env = { PATH: process.env.PATH, HOME: folder, NEXT_TELEMETRY_DISABLED: '1' };
     const built = await runProgram(process.execPath, [next, 'build', '--webpack'], { env, cwd: folder });

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { describeGrant } from 'conformance-kit';
+import { describeGrant } from '@customer-authorization/conformance-kit';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CookieGrant } from '../../../src/grants/cookie/cookie.grant.js';
 import { randomSecret, sha256 } from '../../../src/platform/secret.js';

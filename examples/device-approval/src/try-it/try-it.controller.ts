@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ApiRoute, PublicController } from '@customer-authorization/service/grant';
 import { applyDecorators, Get, Header } from '@nestjs/common';
-import { ApiRoute, PublicController } from 'customer-authorization-service/grant';
 
 const PAGES = join(import.meta.dirname, '../../pages');
 const CONTENT_SECURITY_POLICY = [

@@ -1,6 +1,6 @@
 'use client'; // the server renders the placeholder, and only the browser requests a token
 
-import { errorText, leaveThisBrowser } from 'browser-client';
+import { errorText, leaveThisBrowser } from '@customer-authorization/browser-client';
 import { useEffect, useState } from 'react';
 import { tokens } from './tokens.js';
 

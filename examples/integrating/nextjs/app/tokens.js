@@ -1,4 +1,4 @@
-import { TokenClient } from 'browser-client';
+import { TokenClient } from '@customer-authorization/browser-client';
 
 export const tokens = new TokenClient({
   url: process.env.NEXT_PUBLIC_AUTH_URL ?? 'http://localhost:3000',

@@ -19,7 +19,7 @@ const folder = temporaryFolder('vite-project');
 let server: PreviewServer | undefined;
 beforeAll(() => {
   cpSync(join(PACKAGE, 'test/vite-project'), folder, { recursive: true });
-  const target = join(folder, 'node_modules/browser-client');
+  const target = join(folder, 'node_modules/@customer-authorization/browser-client');
   mkdirSync(target, { recursive: true });
   execFileSync('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: PACKAGE, stdio: 'pipe' });
   const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
@@ -61,7 +61,7 @@ it.runIf(process.env.TEST_CHROMIUM)('the project that Vite has built keeps its c
 
 it('all exports have at most 7 KB in a compressed bundle', async () => {
   const entry = join(folder, 'all.js');
-  writeFileSync(entry, "export * from 'browser-client';");
+  writeFileSync(entry, "export * from '@customer-authorization/browser-client';");
   const [bundle] = (await build({
     root: folder,
     logLevel: 'error',

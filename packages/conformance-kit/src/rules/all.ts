@@ -1,4 +1,4 @@
-import type { GrantMetadata } from 'customer-authorization-service/testing-host';
+import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule } from '../grant-subject.js';
 import type { GrantKit, RouteKit } from '../kit.js';
 import type { RouteRule } from '../route-subject.js';

@@ -1,4 +1,4 @@
-import type { GrantMetadata } from 'customer-authorization-service/testing-host';
+import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule, GrantSubject } from '../grant-subject.js';
 import { OTHER_SITE } from '../kit-registry.js';
 import { type SentRequest, withParameter } from '../request.js';

@@ -1,4 +1,4 @@
-import { CustomerErasure } from 'customer-authorization-service/testing-host';
+import { CustomerErasure } from '@customer-authorization/service/testing-host';
 import { GrantSubject } from '../grant-subject.js';
 import { about, type Rule } from '../rule.js';
 import { containsSecret } from '../secret-search.js';

@@ -1,4 +1,4 @@
-import { EndSessionsService, type GrantMetadata } from 'customer-authorization-service/testing-host';
+import { EndSessionsService, type GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule, GrantSubject } from '../grant-subject.js';
 import { about } from '../rule.js';
 import { TOKEN } from '../test-environment.js';

@@ -1,4 +1,4 @@
-import type { GrantMetadata } from 'customer-authorization-service/testing-host';
+import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule, GrantSubject } from '../grant-subject.js';
 import { estimatedBits, wrongValues } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';

@@ -1,5 +1,5 @@
-import { OAuthError } from 'customer-authorization-service/grant';
-import { Limits } from 'customer-authorization-service/testing-host';
+import { OAuthError } from '@customer-authorization/service/grant';
+import { Limits } from '@customer-authorization/service/testing-host';
 import { wrongValues } from '../guess-values.js';
 import { request, type TestResponse } from '../http-client.js';
 import type { RouteKit } from '../kit.js';

@@ -1,5 +1,5 @@
+import { declaredProperties, readParameters, schemaOf } from '@customer-authorization/service/testing-host';
 import type { Type } from '@nestjs/common';
-import { declaredProperties, readParameters, schemaOf } from 'customer-authorization-service/testing-host';
 import { type Parameters, parametersOf, type SentRequest, withoutParameter, withParameter } from '../request.js';
 import { about, forEach, type Rule } from '../rule.js';
 import { assertFits } from '../stored-cells.js';

@@ -1,4 +1,4 @@
-import type { GrantMetadata } from 'customer-authorization-service/testing-host';
+import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule, GrantSubject } from '../grant-subject.js';
 import type { GrantKit, PendingProof } from '../kit.js';
 import { about, undeclared } from '../rule.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OAuthError } from 'customer-authorization-service/grant';
+import { OAuthError } from '@customer-authorization/service/grant';
 import { GrantSubject } from '../grant-subject.js';
 import type { CommonKit } from '../kit.js';
 import { type ReplacedProvider, recordCalls } from '../replaced-providers.js';

@@ -1,5 +1,5 @@
-import { CustomerService } from 'customer-authorization-service/grant';
-import type { GrantMetadata } from 'customer-authorization-service/testing-host';
+import { CustomerService } from '@customer-authorization/service/grant';
+import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule } from '../grant-subject.js';
 import { BARE_SITE, OWN_ORGANIZATION } from '../kit-registry.js';
 import { withoutDatabase } from '../race.js';

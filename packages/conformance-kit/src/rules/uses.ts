@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GrantMetadata, Purge } from 'customer-authorization-service/testing-host';
+import { type GrantMetadata, Purge } from '@customer-authorization/service/testing-host';
 import type { GrantRule, GrantSubject } from '../grant-subject.js';
 import { race, withInterleavedStatements } from '../race.js';
 import type { SentRequest } from '../request.js';

@@ -1,6 +1,4 @@
 import { createHmac } from 'node:crypto';
-import { Delete, HttpCode, Post, type Type } from '@nestjs/common';
-import { ArrayMaxSize, IsArray, IsBoolean, IsIn, IsInt, IsString, Matches, Max, MaxLength, Min } from 'class-validator';
 import {
   AgentGuard,
   type AgentPrincipal,
@@ -19,7 +17,9 @@ import {
   Optional,
   PublicController,
   UUID,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { Delete, HttpCode, Post, type Type } from '@nestjs/common';
+import { ArrayMaxSize, IsArray, IsBoolean, IsIn, IsInt, IsString, Matches, Max, MaxLength, Min } from 'class-validator';
 import type { Random } from '../../../../test/fuzz/random.js';
 import type { GrantKit } from '../../src/kit.js';
 import { grantOf, type Services } from './grant-of.js';

@@ -1,5 +1,4 @@
-import type { Type } from '@nestjs/common';
-import type { Extension } from 'customer-authorization-service';
+import type { Extension } from '@customer-authorization/service';
 import {
   Clock,
   CustomerService,
@@ -16,7 +15,8 @@ import {
   JwtProofs,
   OneTimeCodes,
   UseCounter,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import type { Type } from '@nestjs/common';
 
 /** What the grants of the tests inject. */
 export interface Services {

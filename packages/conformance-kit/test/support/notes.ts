@@ -1,6 +1,3 @@
-import { Delete, Get, HttpCode, Injectable, Param, Post } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { IsString, MaxLength } from 'class-validator';
 import {
   AgentGuard,
   type AgentPrincipal,
@@ -17,7 +14,10 @@ import {
   PublicController,
   UUID,
   ValidatedBody,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { Delete, Get, HttpCode, Injectable, Param, Post } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { IsString, MaxLength } from 'class-validator';
 import { Column, Entity, Index, PrimaryColumn, Repository } from 'typeorm';
 import { type Columns, CreateTables } from '../../../../src/migrations/schema.js';
 import type { Random } from '../../../../test/fuzz/random.js';

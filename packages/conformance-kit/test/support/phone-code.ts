@@ -1,5 +1,3 @@
-import { HttpCode, Injectable, Logger, Post, type Type } from '@nestjs/common';
-import { IsBoolean, IsInt, IsOptional, IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   ClientRequest,
@@ -11,7 +9,9 @@ import {
   OAuthError,
   OneTimeCodes,
   PublicController,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { HttpCode, Injectable, Logger, Post, type Type } from '@nestjs/common';
+import { IsBoolean, IsInt, IsOptional, IsString, Matches } from 'class-validator';
 import type { Random } from '../../../../test/fuzz/random.js';
 import type { GrantKit, RouteKit } from '../../src/kit.js';
 import type { TestEnvironment } from '../../src/test-environment.js';

@@ -1,5 +1,3 @@
-import { Get, type Type } from '@nestjs/common';
-import { IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   CustomerService,
@@ -8,7 +6,9 @@ import {
   OAuthError,
   PublicController,
   randomSecret,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { Get, type Type } from '@nestjs/common';
+import { IsString, Matches } from 'class-validator';
 import type { GrantKit } from '../../src/kit.js';
 import { OWN_ORGANIZATION } from '../../src/kit-registry.js';
 import { grantOf, type Services } from './grant-of.js';

@@ -1,6 +1,4 @@
 import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
-import type { Type } from '@nestjs/common';
-import { Matches, MaxLength } from 'class-validator';
 import {
   GrantBody,
   type GrantRequest,
@@ -10,7 +8,9 @@ import {
   selectStatement,
   UUID,
   writeStatement,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import type { Type } from '@nestjs/common';
+import { Matches, MaxLength } from 'class-validator';
 import {
   createLocalJWKSet,
   decodeJwt,

@@ -1,6 +1,4 @@
-import type { Type } from '@nestjs/common';
-import { Matches } from 'class-validator';
-import type { Extension } from 'customer-authorization-service';
+import type { Extension } from '@customer-authorization/service';
 import {
   type AgentPrincipal,
   type CustomerService,
@@ -11,7 +9,9 @@ import {
   OAuthError,
   Optional,
   UUID,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import type { Type } from '@nestjs/common';
+import { Matches } from 'class-validator';
 import { grantOf } from './grant-of.js';
 
 /** A body class that satisfies every rule. */

@@ -1,6 +1,4 @@
 import { randomInt } from 'node:crypto';
-import { HttpCode, Injectable, Logger, Post, type Type } from '@nestjs/common';
-import { IsString, Matches, MaxLength } from 'class-validator';
 import {
   ApiRoute,
   Caller,
@@ -22,7 +20,9 @@ import {
   selectStatement,
   sha256,
   writeStatement,
-} from 'customer-authorization-service/grant';
+} from '@customer-authorization/service/grant';
+import { HttpCode, Injectable, Logger, Post, type Type } from '@nestjs/common';
+import { IsString, Matches, MaxLength } from 'class-validator';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { type Columns, CreateTables } from '../../../../src/migrations/schema.js';
 import type { GrantKit, RouteKit } from '../../src/kit.js';

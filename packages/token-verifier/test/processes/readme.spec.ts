@@ -19,7 +19,7 @@ const HARNESS = `
 import { once } from 'node:events';
 import { NestFactory } from '@nestjs/core';
 import { Module } from '@nestjs/common';
-import { requireToken } from 'token-verifier/express';
+import { requireToken } from '@customer-authorization/token-verifier/express';
 import { server } from './express.js';
 import { claimsOf } from './issuers.js';
 import { MeController } from './nestjs.js';
@@ -132,7 +132,7 @@ describe('the code in the README', () => {
       'state.ts',
     ]);
     const { name, version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
-    expect(page).toContain(`./${name}-${version}.tgz`);
+    expect(page).toContain(`./${name.replace('@', '').replace('/', '-')}-${version}.tgz`);
     expect(page.match(/^```\w/gm)?.length).toBe(blocks.size + 1);
   });
 });

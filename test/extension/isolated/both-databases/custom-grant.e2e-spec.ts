@@ -1,5 +1,5 @@
+import { describeGrant } from '@customer-authorization/conformance-kit';
 import { Module, Post } from '@nestjs/common';
-import { describeGrant } from 'conformance-kit';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AgentTokenIssuer } from '../../../../src/agent-auth/agent-token-issuer.js';

@@ -6,7 +6,7 @@ import {
   signIn,
   TokenClient,
   type TokenResponse,
-} from 'browser-client';
+} from '@customer-authorization/browser-client';
 
 declare global {
   interface Window {
