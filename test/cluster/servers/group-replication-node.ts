@@ -7,6 +7,12 @@ export interface GroupReplicationPlan extends ClusterPlan {
   groupName: string;
 }
 
+interface Member {
+  isItself: number;
+  state: string;
+  port: number;
+}
+
 const SERVER = [
   '--bind-address=127.0.0.1',
   '--report-host=127.0.0.1',
@@ -49,13 +55,26 @@ export class GroupReplicationNode extends ClusterNode<GroupReplicationPlan> {
     const server = this.spawnServer([...asRoot(), ...this.serverOptions()]);
     await this.waitUntil(() => this.query('SELECT 1').then(() => true), server);
     if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = ON');
+    if (!isFirst) await this.waitUntil(() => this.isExpelled(), server);
     await this.waitUntil(() => this.join(), server);
     if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = OFF');
   }
 
   /**
-   * Joins the group unless the server is a member. Says whether it is one now. The attempt to join fails while the
-   * group still counts the killed server of the same address, so it needs repeating.
+   * Whether the other members no longer count the killed server of this address. Each earlier attempt to join looks to
+   * them as if the killed server lived, and delays that.
+   */
+  private async isExpelled(): Promise<boolean> {
+    const others = this.plan.ports.flatMap((_, index) =>
+      index === this.index ? [] : [new GroupReplicationNode(this.plan, index)],
+    );
+    const lists = await Promise.allSettled(others.map((node) => node.members()));
+    return lists.every((list) => list.status === 'rejected' || list.value.every(({ port }) => port !== this.port));
+  }
+
+  /**
+   * Joins the group unless the server is a member. Says whether it is one now. An attempt to join may fail, so it needs
+   * repeating.
    */
   private async join(): Promise<boolean> {
     const own = (await this.members()).find(({ isItself }) => isItself)?.state;
@@ -71,10 +90,10 @@ export class GroupReplicationNode extends ClusterNode<GroupReplicationPlan> {
   }
 
   /** The members of the group and their states: ONLINE, RECOVERING, UNREACHABLE, ERROR … */
-  private async members(): Promise<{ isItself: number; state: string }[]> {
-    const sql = `SELECT member_id = @@server_uuid AS isItself, member_state AS state
+  private async members(): Promise<Member[]> {
+    const sql = `SELECT member_id = @@server_uuid AS isItself, member_state AS state, member_port AS port
       FROM performance_schema.replication_group_members`;
-    return (await this.query(sql)) as { isItself: number; state: string }[];
+    return (await this.query(sql)) as Member[];
   }
 
   /** The member's first port is for clients, the next one for the other members. */
