@@ -39,6 +39,10 @@ const rows = read('test/docs/protocol-rules.md')
   .filter((line) => line.startsWith('| §'));
 
 describe('docs/protocol.md', () => {
+  it('has at most 100,000 characters', () => {
+    expect([...page].length).toBeLessThanOrEqual(100_000);
+  });
+
   it('has consecutive section numbers', () => {
     const expected: string[] = [];
     for (const number of numbers) {
