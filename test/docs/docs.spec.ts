@@ -22,7 +22,14 @@ const tests = ['test', 'packages/browser-client/test']
   .map(read)
   .join('\n');
 
+const records = readdirSync(join(PROJECT, 'docs/decisions')).filter((name) => /^\d{4}-/.test(name));
+
 describe('the documentation', () => {
+  it.each(records)('has a decision record with at most 250 words, which the list names: %s', (name) => {
+    expect(read(`docs/decisions/${name}`).split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(250);
+    expect(read('docs/decisions/README.md')).toContain(`(${name})`);
+  });
+
   it.each(quoted)('$page quotes $file verbatim', ({ file, text }) => {
     expect(read(file)).toContain(text);
   });
