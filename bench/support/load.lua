@@ -17,6 +17,7 @@ function done(summary, latency)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
   io.write(string.format(
-    '\n{"count":%d,"failed":%d,"microseconds":%d,"bytes":%d,"p50":%d,"p99":%d}\n',
-    summary.requests, failed, summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99)))
+    '\n{"count":%d,"failed":%d,"microseconds":%d,"bytes":%d,"p50":%d,"p99":%d,"p999":%d}\n',
+    summary.requests, failed, summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99),
+    latency:percentile(99.9)))
 end

@@ -9,6 +9,8 @@ import { cpuTime, type Server } from './server.js';
 import type { Setup } from './setup.js';
 
 const SCRIPT = join(import.meta.dirname, 'load.lua');
+/** Of each measurement. */
+export const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 4);
 const COUNTERS = ['Questions', 'Innodb_data_written', 'Innodb_os_log_written'];
 
 /** Requests that wrk sends in turn: their bytes on the socket. */
@@ -25,6 +27,7 @@ export interface Times {
   bytes: number;
   p50: number;
   p99: number;
+  p999: number;
 }
 
 /** With the cost of one request: processor time in microseconds, statements, and bytes that the database wrote. */
@@ -46,9 +49,10 @@ export async function load({ url, requests, seconds, connections = 32 }: Work): 
   try {
     const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', SCRIPT, url, '--', file];
     const { stdout } = await promisify(execFile)(WRK.find() as string, options);
-    const { count, failed, microseconds, bytes, p50, p99 } = JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '');
+    const { count, failed, microseconds, bytes, p50, p99, p999 } = JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '');
     if (failed > 0) throw new Error(`${failed} of ${count} requests failed:\n${requests[0]}`);
-    return { count, rate: (count * 1e6) / microseconds, bytes: bytes / count, p50: p50 / 1000, p99: p99 / 1000 };
+    const times = { p50: p50 / 1000, p99: p99 / 1000, p999: p999 / 1000 };
+    return { count, rate: (count * 1e6) / microseconds, bytes: bytes / count, ...times };
   } finally {
     rmSync(file);
   }
@@ -124,11 +128,12 @@ export function rounded(value: number): number {
 }
 
 /** The columns that the tables of requests have in common. */
-export function columnsOf({ rate, cpu, databaseCpu, p50, p99 }: Measured) {
+export function columnsOf({ rate, cpu, databaseCpu, statements, p50, p99 }: Measured) {
   return {
     'requests/s': Math.round(rate),
     'CPU µs': Math.round(cpu),
     'database µs': Math.round(databaseCpu),
+    statements: rounded(statements),
     'p50 ms': rounded(p50),
     'p99 ms': rounded(p99),
   };

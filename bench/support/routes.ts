@@ -1,14 +1,14 @@
 /** The measured routes: the bytes of their requests. */
+import type { Connection } from 'mysql2/promise';
+import { ROUND_SECONDS } from './measure.js';
 import {
   CLIENT,
-  CODE_VERIFIER,
-  challengedToken,
   customer,
   customerOfYesterday,
   ORGANIZATION,
-  ORIGIN,
   RESOURCE_SERVER,
-  refreshToken,
+  seedCustomersOfYesterday,
+  seedTransferTokens,
   tokenMaker,
   transferToken,
 } from './site.js';
@@ -17,9 +17,11 @@ export interface Route {
   name: string;
   /** Of the next round. */
   requests: () => string[];
-  /** Whether the floor has the route. */
-  hasFloor?: boolean;
+  /** Whether the limit (bench/limit.js) has the route. */
+  hasLimit?: boolean;
   isManagement?: boolean;
+  /** Adds what the requests need. */
+  seed?: (database: Connection) => Promise<void>;
   /** The longest round for which there are requests. */
   maxSeconds?: number;
 }
@@ -27,19 +29,23 @@ export interface Route {
 /** Callers of a route: too many for the caches of the processor, and for the tokens that the service remembers. */
 const CALLER_COUNT = 20_000;
 const NUMBERS = Array.from({ length: CALLER_COUNT }, (_, index) => index + 1);
-/** Requests whose token works once: how many a round has, and how long it may last. */
-export const SINGLE_USE = { count: 30_000, seconds: 2 };
+/** Requests that work once: how many seconds a round may last, and how many there are for a second. */
+const SINGLE_USE = { maxSeconds: Math.min(2, ROUND_SECONDS), count: 15_000 };
+/** Of both servers, with warm-up, comparison and repetition. */
+const SINGLE_USE_ROUND_COUNT = 14;
 /** Few enough tokens for the service to remember. A customer may have 60 unredeemed transfer tokens. */
 const REPEATED_TOKEN_COUNT = 1_000;
 /** The next round begins so many tokens later, when the service has forgotten those of the round before. */
 const NEW_TOKENS_PER_ROUND_COUNT = 5_714;
 
+export const [RETURNING, FIRST_CALL] = ['returning customer', 'first call of a day'];
+
 /** Returning customers, who are spread evenly over the customers in the database, and new ones. */
 export function visits(customers = CALLER_COUNT): [Route, Route] {
   const returning = NUMBERS.map((n) => visit(customer(1 + Math.floor(((n - 1) * customers) / CALLER_COUNT))));
   return [
-    { name: 'returning customer', hasFloor: true, requests: same(returning) },
-    { name: 'new customer', hasFloor: true, requests: same([requestToken(COOKIE_GRANT)]) },
+    { name: RETURNING, hasLimit: true, requests: same(returning) },
+    { name: 'new customer', hasLimit: true, requests: same([requestToken(COOKIE_GRANT)]) },
   ];
 }
 
@@ -56,30 +62,26 @@ export async function routesOf(keysFile: string): Promise<Route[]> {
   const introspections = bearers.map((token) => post('/oauth2/introspect', { token }, `Authorization: Basic ${basic}`));
   const ofAgent = (n: number, token: string) =>
     requestToken({ grant_type: 'agent_token', entity_id: customer(n).entityId }, bearer(token));
-  const endSessions = (n: number) =>
-    post('/v2/customer/end_sessions', { customer_id: customer(n).entityId }, bearer(agent));
+  const [returning, ofNew] = visits();
   return [
-    ...visits(),
-    { name: 'returning, first call of the day', ...singleUse((n) => visit(customerOfYesterday(n))) },
-    { name: 'agent token', requests: same(NUMBERS.map((n) => ofAgent(n, agent))) },
+    returning,
+    ofNew,
+    { name: FIRST_CALL, hasLimit: true, ...singleUse((n) => visit(customerOfYesterday(n)), seedCustomersOfYesterday) },
+    { name: 'agent token', hasLimit: true, requests: same(NUMBERS.map((n) => ofAgent(n, agent))) },
     {
       name: 'agent token, new tokens',
-      hasFloor: true,
+      hasLimit: true,
       requests: newTokens(NUMBERS.map((n, index) => ofAgent(n, agents[index] as string))),
     },
     { name: 'transfer: create', requests: repeatedTokens(transfers) },
-    { name: 'transfer: create, new tokens', requests: newTokens(transfers) },
-    { name: 'transfer: exchange', hasFloor: true, ...singleUse((n) => exchange({ code: transferToken(n) })) },
-    { name: 'remember', ...singleUse(remember) },
     {
-      name: 'refresh_token',
-      ...singleUse((n) => requestToken({ grant_type: 'refresh_token', refresh_token: refreshToken(n) })),
+      name: 'transfer: redemption',
+      hasLimit: true,
+      ...singleUse((n) => redemption(transferToken(n)), seedTransferTokens),
     },
-    { name: 'info', hasFloor: true, requests: repeatedTokens(infos) },
-    { name: 'info, new tokens', hasFloor: true, requests: newTokens(infos) },
-    { name: 'introspection', isManagement: true, requests: repeatedTokens(introspections) },
+    { name: 'info', hasLimit: true, requests: repeatedTokens(infos) },
+    { name: 'info, new tokens', hasLimit: true, requests: newTokens(infos) },
     { name: 'introspection, new tokens', isManagement: true, requests: newTokens(introspections) },
-    { name: 'end_sessions', requests: same(NUMBERS.map(endSessions)) }, // the last route: the tokens end
   ];
 }
 
@@ -90,13 +92,8 @@ function visit({ entityId, secret }: ReturnType<typeof customer>): string {
   return requestToken(COOKIE_GRANT, `Cookie: __svc_cid=${entityId}; __svc_cst=${secret}`);
 }
 
-function exchange(parameters: Record<string, string>, header?: string): string {
-  return requestToken({ grant_type: 'identity_token', ...parameters }, header);
-}
-
-function remember(n: number): string {
-  const parameters = { code: challengedToken(n), code_verifier: CODE_VERIFIER, remember: 'browser' };
-  return exchange(parameters, `Origin: ${ORIGIN}`);
+function redemption(code: string): string {
+  return requestToken({ grant_type: 'identity_token', code });
 }
 
 function requestToken(parameters: Record<string, string>, header?: string): string {
@@ -117,10 +114,17 @@ const repeatedTokens = (requests: string[]) => rotating(requests, REPEATED_TOKEN
 const newTokens = (requests: string[]) => rotating(requests, NEW_TOKENS_PER_ROUND_COUNT);
 
 /** Requests that succeed once. Each round gets the next ones. */
-function singleUse(request: (n: number) => string): Pick<Route, 'requests' | 'maxSeconds'> {
+function singleUse(
+  request: (n: number) => string,
+  seed: (database: Connection, count: number) => Promise<void>,
+): Pick<Route, 'requests' | 'seed' | 'maxSeconds'> {
+  const { count, maxSeconds } = SINGLE_USE;
   let sent = 0;
-  const requests = () => Array.from({ length: SINGLE_USE.count }, () => request(++sent));
-  return { requests, maxSeconds: SINGLE_USE.seconds };
+  return {
+    requests: () => Array.from({ length: count * maxSeconds }, () => request(++sent)),
+    seed: (database) => seed(database, SINGLE_USE_ROUND_COUNT * count * maxSeconds),
+    maxSeconds,
+  };
 }
 
 /** Each round begins with a later request, and may have only the next few. */

@@ -70,5 +70,14 @@ export function cpuTime(pid: number): number {
 
 /** Megabytes that a process occupies. */
 export function memory(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+  return megabytes(pid, /VmRSS:\s+(\d+)/);
+}
+
+/** The most megabytes that a process has occupied since its start. */
+export function highestMemory(pid: number): number {
+  return megabytes(pid, /VmHWM:\s+(\d+)/);
+}
+
+function megabytes(pid: number, pattern: RegExp): number {
+  return Number(pattern.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }

@@ -8,8 +8,6 @@ export const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 export const CLIENT = 'site';
 /** Of the client's pages. */
 export const ORIGIN = 'https://site.example';
-/** Of the transfer tokens with a challenge. */
-export const CODE_VERIFIER = 'a-code-verifier-of-at-least-43-characters-0';
 export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api-0123456789' };
 export const BACKEND = {
   id: 'backend',
@@ -50,6 +48,8 @@ const DAY_MS = 86_400_000;
 const IDLE_DAYS = 731;
 /** The end of the cookie with the secret. It belongs to the customer's id. */
 const TAG_CHARACTERS = 16;
+/** The customers with transfer tokens. They send no other requests, because a customer may have 60. */
+const [FIRST_TRANSFERRING, TRANSFERRING_COUNT] = [20_001, 80_000];
 const ROWS_PER_INSERT = 1_000_000;
 /** The numbers of the customers of yesterday are higher. No benchmark has so many other customers. */
 const MAX_OTHER_CUSTOMERS = 100_000_000;
@@ -63,9 +63,6 @@ export function customer(n: number): { entityId: string; secret: string; session
 
 export const customerOfYesterday = (n: number) => customer(MAX_OTHER_CUSTOMERS + n);
 export const transferToken = (n: number) => `dev:${sha256(`code${n}`)}`;
-export const challengedToken = (n: number) => `dev:${sha256(`challenged${n}`)}`;
-export const refreshToken = (n: number) =>
-  `dev:${sha256(`family${n}`).slice(0, 22)}.${sha256(`refresh${n}`).slice(0, 43)}`;
 
 /** The UUIDv7 of the n-th customer, browser or session. */
 function id(n: number, word: string): string {
@@ -109,17 +106,13 @@ export async function seedCustomers(
   }
 }
 
-/** Adds customers, what the requests of all routes use, and as many customers that were seen yesterday. */
-export async function seedAllRoutes(database: Connection, count: number): Promise<void> {
-  await seedCustomers(database, 1, count);
-  await seedTransferTokens(database, count);
-  await seedRefreshTokens(database, count);
-  await seedAgent(database);
-  await seedCustomers(database, MAX_OTHER_CUSTOMERS + 1, MAX_OTHER_CUSTOMERS + count, 1);
+/** Adds the customers of `customerOfYesterday`. */
+export function seedCustomersOfYesterday(database: Connection, count: number): Promise<void> {
+  return seedCustomers(database, MAX_OTHER_CUSTOMERS + 1, MAX_OTHER_CUSTOMERS + count, 1);
 }
 
 /** Adds the agent of `tokenMaker`. */
-async function seedAgent(database: Connection): Promise<void> {
+export async function seedAgent(database: Connection): Promise<void> {
   await database.query(
     `INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, from_file)
       VALUES (?, 'agent@bench.example', 'Agent', '', ?, '["customers:own"]', 0)`,
@@ -132,35 +125,14 @@ async function seedAgent(database: Connection): Promise<void> {
   );
 }
 
-const firstCustomers = (count: number) => `(
-  SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq
-  FROM customer ORDER BY entity_id LIMIT ${count}) customers`;
-/** The columns of a session that a transfer from the session of the n-th browser made, and their values. */
-const TRANSFERRED = {
-  columns: 'id, customer_id, parent_id, parent_epoch, depth, epoch, client_id, created_at, expires_at',
-  values: `UUID(), entity_id, ${idOf('session')}, 0, 1, 0, '${CLIENT}', NOW(3), NOW(3) + INTERVAL 1 DAY`,
-};
-
-/** Adds a transfer token with a challenge and one without for each customer. */
-async function seedTransferTokens(database: Connection, count: number): Promise<void> {
-  const challenge = createHash('sha256').update(CODE_VERIFIER).digest('base64url');
-  for (const [word, value] of Object.entries({ code: null, challenged: challenge }))
-    await database.query(
-      `INSERT INTO session (${TRANSFERRED.columns}, kind, code_hash, code_challenge)
-        SELECT ${TRANSFERRED.values}, 'code', SHA2(CONCAT('dev:', SHA2(CONCAT('${word}', seq), 256)), 256), ?
-        FROM ${firstCustomers(count)}`,
-      [value],
-    );
-}
-
-/** Adds a session with a refresh token for each customer. */
-async function seedRefreshTokens(database: Connection, count: number): Promise<void> {
-  const today = Math.floor(Date.now() / DAY_MS);
+/** Adds transfer tokens. */
+export async function seedTransferTokens(database: Connection, count: number): Promise<void> {
+  const maker = `(${FIRST_TRANSFERRING} + seq % ${TRANSFERRING_COUNT})`;
   await database.query(`
-    INSERT INTO session (${TRANSFERRED.columns}, kind, refresh_id_hash, current_hash, redeemed_at, used_at, seen_day)
-    SELECT ${TRANSFERRED.values}, 'refresh', SHA2(LEFT(SHA2(CONCAT('family', seq), 256), 22), 256),
-      SHA2(LEFT(SHA2(CONCAT('refresh', seq), 256), 43), 256), NOW(3), NOW(3), ${today}
-    FROM ${firstCustomers(count)}`);
+    INSERT INTO session (id, kind, customer_id, parent_id, parent_epoch, depth, epoch, client_id, code_hash, created_at,
+      expires_at)
+    SELECT UUID(), 'code', ${idOf('customer', maker)}, ${idOf('session', maker)}, 0, 1, 0, '${CLIENT}',
+      SHA2(CONCAT('dev:', SHA2(CONCAT('code', seq), 256)), 256), NOW(3), NOW(3) + INTERVAL 1 DAY FROM seq_1_to_${count}`);
 }
 
 /** Signs access tokens as the service does, for customers and for one agent. */
