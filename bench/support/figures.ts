@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import type { Connection, RowDataPacket } from 'mysql2/promise';
 
@@ -7,12 +8,15 @@ export type Table = Record<string, Record<string, Cell>>;
 
 const loadBefore = loadavg()[0] ?? 0;
 
-/** One sentence with the command, the machine and the versions of the run. */
+/** One sentence with the command, the machine, the versions and the database's memory and disk. */
 export async function describeRun(command: string, connection: Connection): Promise<string> {
-  const [[row]] = await connection.query<RowDataPacket[]>('SELECT VERSION() AS version');
+  const variables = 'VERSION() AS version, @@innodb_buffer_pool_size AS pool, @@datadir AS folder';
+  const [[row]] = await connection.query<RowDataPacket[]>(`SELECT ${variables}`);
+  const [, disk] = execFileSync('df', ['--output=source,fstype', row?.folder], { encoding: 'utf8' }).split('\n');
   return (
     `Run of \`${command}\` on ${new Date().toISOString().slice(0, 10)}: ${availableParallelism()} processors ` +
-    `(${cpus()[0]?.model.trim()}), Node ${process.versions.node}, MariaDB ${row?.version.split('-')[0]}, ` +
+    `(${cpus()[0]?.model.trim()}), Node ${process.versions.node}, MariaDB ${row?.version.split('-')[0]} with ` +
+    `a buffer pool of ${row?.pool / 2 ** 20} MiB on ${disk?.trim().replace(/\s+/, ' with ')}, ` +
     `load average ${loadBefore.toFixed(1)} before the run.`
   );
 }
