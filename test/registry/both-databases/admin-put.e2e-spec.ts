@@ -62,6 +62,25 @@ describe('PUT /admin/<list>/<key>', () => {
     expectError(other, { status: 409, error: 'conflict', hint: 'email: belongs to another agent' });
   });
 
+  it('shows in each response whether an agent has a password, and takes no such field in a request', async () => {
+    const [path, name] = [`agents/${randomUUID()}`, randomUUID()];
+    const agent = { email: `${name}@acme.example`, name, organization_id: ACME };
+    const shown = async () => [
+      (await admin('GET', path)).body.has_password,
+      ...(await admin('GET', `agents?name=${name}`)).body.agents.map(
+        (each: Record<string, unknown>) => each.has_password,
+      ),
+    ];
+    expect((await admin('PUT', path, agent)).body.has_password).toBe(false);
+    expect(await shown()).toEqual([false, false]);
+    const etag = await etagOf(path);
+    expect((await admin('PATCH', path, { password: 'a password of the agent' })).body.has_password).toBe(true);
+    expect(await shown()).toEqual([true, true]);
+    expect(await etagOf(path)).not.toBe(etag);
+    expect((await admin('PATCH', path, { password: null })).body.has_password).toBe(false);
+    expectInvalidRequest(await admin('PATCH', path, { has_password: true }), 'has_password: unknown field');
+  });
+
   it('rejects another key in the body, and keeps public_clients and suspended of an organization', async () => {
     const id = randomUUID();
     const path = `organizations/${id}`;

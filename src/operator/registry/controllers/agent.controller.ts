@@ -1,10 +1,12 @@
 import { Exclude } from 'class-transformer';
+import { IsBoolean } from 'class-validator';
 import { Page } from '../../../oauth/pages.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-route.js';
 import { IsUuid } from '../../../platform/validation/text-rules.js';
 import type { Agent } from '../../../registry/agent.entity.js';
 import { AGENTS, AgentEntry } from '../../../registry/entries/agent.entry.js';
+import { hasSecret } from '../entry-checks.js';
 import { RegistryEditor } from '../registry-editor.js';
 import { OrganizationListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
@@ -19,6 +21,10 @@ class AgentResponse extends AgentEntry {
   @IsUuid()
   @ApiProperty('The id of the agent. The service chose it.', EXAMPLE.agentId)
   id!: string;
+
+  @IsBoolean()
+  @ApiProperty('Whether the agent has a password. Without one, each sign-in as the agent fails.', true)
+  has_password!: boolean;
 
   @ApiFromFile()
   from_file!: boolean;
@@ -46,6 +52,6 @@ export class AgentController extends EntryController<Agent> {
   }
 
   protected toResponse(row: Agent): object {
-    return { id: row.id, ...AGENTS.toEntry(row), from_file: row.fromFile };
+    return { id: row.id, ...AGENTS.toEntry(row), has_password: hasSecret(AGENTS, row), from_file: row.fromFile };
   }
 }
