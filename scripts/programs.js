@@ -134,18 +134,20 @@ const KUSTOMIZE = {
   command: fetchFromSid('kubectl', KUBECTL, '^lib'),
   find: findKustomize,
 };
+/** Checks the types of the Python examples. Those who copy an example do not need it. */
+const MYPY = 'mypy==2.4.1';
 /** A virtual environment, another one for each list of packages. */
 const VENV = cacheFolder(
-  `guides-python-${createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex').slice(0, 12)}`,
+  `guides-python-${createHash('sha256').update(readFileSync(REQUIREMENTS)).update(MYPY).digest('hex').slice(0, 12)}`,
 );
 const PYTHON_PATH = join(VENV, 'bin/python');
 /** @type {Program} */
 export const PYTHON = {
-  name: 'Python with requests and PyJWT',
+  name: 'Python with requests, PyJWT and mypy',
   tests: 'the Python examples (or set TEST_PYTHON to a python that has the packages)',
   command:
     `(python3 -c 'import venv, ensurepip' || (${aptGet('python3-venv')})) && ` +
-    `python3 -m venv ${VENV}.new && ${VENV}.new/bin/pip install --quiet -r ${REQUIREMENTS} && mv ${VENV}.new ${VENV}`,
+    `python3 -m venv ${VENV}.new && ${VENV}.new/bin/pip install --quiet -r ${REQUIREMENTS} ${MYPY} && mv ${VENV}.new ${VENV}`,
   find: () => process.env.TEST_PYTHON || (isExecutable(PYTHON_PATH) ? PYTHON_PATH : undefined),
 };
 const NEXTJS_PACKAGE = join(import.meta.dirname, '../examples/integrating/nextjs/package.json');

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { runProgram, TestProcess } from './processes.js';
 import { PROJECT } from './project-files.js';
@@ -7,6 +9,10 @@ const EXAMPLES = join(PROJECT, 'examples/integrating/python');
 /** A Python with the packages of the examples. `npm run test:processes` sets it. */
 const { TEST_PYTHON = '' } = process.env;
 export const hasPython = TEST_PYTHON !== '';
+/** A Python of `TEST_PYTHON` may be without it. */
+export const hasMypy = hasPython && spawnSync(TEST_PYTHON, ['-m', 'mypy', '--version']).status === 0;
+if (hasPython && !hasMypy)
+  process.stderr.write(`The types of the Python examples are not checked: no mypy in ${TEST_PYTHON}\n`);
 
 const environmentOf = (more: NodeJS.ProcessEnv) => ({
   PATH: process.env.PATH,
@@ -33,4 +39,11 @@ export async function startPython(file: string, environment: NodeJS.ProcessEnv) 
   const process = TestProcess.spawn(TEST_PYTHON, [join(EXAMPLES, file)], environmentOf(environment));
   const [, port] = await process.says(/listening on port (\d+)/, 'stderr');
   return { process, url: `http://127.0.0.1:${port}` };
+}
+
+/** What mypy says of the types of examples. */
+export async function checkTypes(files: string[]): Promise<string> {
+  const paths = files.map((file) => join(EXAMPLES, file));
+  const options = { env: environmentOf({}) };
+  return (await runProgram(TEST_PYTHON, ['-m', 'mypy', '--strict', '--cache-dir', devNull, ...paths], options)).stdout;
 }

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { findProgram } from '../../scripts/programs.js';
@@ -6,6 +6,7 @@ import { TestProcess } from './processes.js';
 import { PROJECT } from './project-files.js';
 
 const EXAMPLES = join(PROJECT, 'examples/integrating');
+const GO = join(EXAMPLES, 'go');
 
 /** An example of an API in another language. */
 export interface VerifierProgram {
@@ -19,14 +20,20 @@ export interface VerifierProgram {
 const versionOf = (name: string, parameter: string, pattern: RegExp) =>
   findProgram([name]) ? Number(pattern.exec(execFileSync(name, [parameter], { encoding: 'utf8' }))?.[1]) : 0;
 
+/** Whether Go has the module of the example, or can get it. */
+function hasGoModules(): boolean {
+  const { status, stderr } = spawnSync('go', ['mod', 'download'], { cwd: GO, encoding: 'utf8', timeout: 60_000 });
+  if (status !== 0) process.stderr.write(`The example in Go is not tested, because its module is missing: ${stderr}\n`);
+  return status === 0;
+}
+
 export const VERIFIER_PROGRAMS: VerifierProgram[] = [
   {
     language: 'go',
-    isPossible: versionOf('go', 'version', /go1\.(\d+)/) >= 25,
+    isPossible: versionOf('go', 'version', /go1\.(\d+)/) >= 24 && hasGoModules(),
     build: (folder) => {
-      const cwd = join(EXAMPLES, 'go');
-      execFileSync('go', ['vet', './...'], { cwd });
-      execFileSync('go', ['build', '-o', join(folder, 'chat-api'), './chat-api'], { cwd });
+      execFileSync('go', ['vet', './...'], { cwd: GO });
+      execFileSync('go', ['build', '-o', join(folder, 'chat-api'), './chat-api'], { cwd: GO });
       return [join(folder, 'chat-api'), []];
     },
   },

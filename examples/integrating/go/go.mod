@@ -1,3 +1,5 @@
 module example.com/tokenverifier
 
-go 1.25
+go 1.24.0
+
+require github.com/go-jose/go-jose/v4 v4.1.9

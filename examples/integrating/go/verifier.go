@@ -2,227 +2,299 @@
 package tokenverifier
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/sha256"
-	"encoding/base64"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 )
 
 const (
-	refreshKeysAfter = 5 * time.Minute
+	keysInterval     = 30 * time.Second
 	maxKeysAge       = time.Hour
-	keysPause        = 30 * time.Second // how long after a fetch an unknown key causes no other fetch
 	maxUnknownKeys   = 100              // callers can invent any number of ids
 	clockSkew        = 30 * time.Second // how far the clock of the service may be ahead; nothing for `exp`
 	maxTokenBytes    = 8192
+	maxListAge       = time.Minute // in an outage of the service, a token that has ended is accepted for so long
+	longWaitSeconds  = "20"        // a third, because the age of the list counts from the request
+	minPause         = time.Second / 2
+	failurePause     = 5 * time.Second
 	maxEntries       = 5_000_000
-	expiryMargin     = time.Minute // how long entries stay after their end, because the clock may be set back
-	requestTimeout   = 5 * time.Second
-	maxWait          = 25 * time.Second
+	expiryMargin     = time.Hour // how long entries stay after their end, because the clock may be set back
 	maxResponseBytes = 16 << 20
+	assertionType    = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 )
 
-// A region, which standard libraries do not accept, and a JWS.
-var tokenForm = regexp.MustCompile(`^(?:[A-Za-z0-9-]{1,16}:)?([\w-]+)\.([\w-]+)\.([\w-]{86})$`)
-
-// Strict, so that no token has two texts.
-var base64url = base64.RawURLEncoding.Strict()
+// A region, which standard libraries do not accept, and a JWS whose signature has no unused bits.
+var tokenForm = regexp.MustCompile(`^(?:[A-Za-z0-9-]{1,16}:)?([\w-]+\.[\w-]+\.[\w-]{85}[AQgw])$`)
+var kinds = []string{"token", "session", "subject", "client", "organization"}
 
 // It keeps a connection to each server, and follows no redirect.
-var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-
-// ErrInvalid is wrapped by each error after which you respond with 401. Every other error is a NotChecked.
-var ErrInvalid = errors.New("invalid token")
-
-// NotChecked says that the keys or the revocations are not known. Respond with 503, and RetryAfter (in seconds) as
-// Retry-After. A 401 would make callers drop valid tokens.
-type NotChecked struct {
-	Reason     string
-	RetryAfter int
+var client = &http.Client{
+	Timeout:       25 * time.Second, // more than the long wait
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-func (e *NotChecked) Error() string { return e.Reason }
+// Error says why a token is not accepted. Respond with its status: 401 for an invalid token, and 503 with a Retry-After if
+// the keys or the revocations are not known. A 401 would then make callers drop valid tokens.
+type Error struct {
+	Status     int
+	Reason     string
+	RetryAfter time.Duration
+}
 
-// Claims of a valid token. If Act is set, this agent speaks, and not the customer. Times are in seconds since 1970.
+func (e *Error) Error() string { return e.Reason }
+
+// Claims of a valid token. If Act is set, this agent speaks, and not the customer.
 type Claims struct {
-	Iss, Aud, Sub, Jti, Sid, Gty, ClientID, OrganizationID, GroupID string
-	Iat, Nbf, Exp                                                   float64
-	Ep, Gen                                                         int64
-	UserVerified                                                    bool // a user of the organization, and no visitor
-	Act                                                             *Actor
+	jwt.Claims
+	ClientID       string `json:"client_id"`
+	OrganizationID string `json:"organization_id"`
+	GroupID        string `json:"group_id"`
+	Grant          string `json:"gty"`
+	SessionID      string `json:"sid"`
+	Epoch          int64  `json:"ep"`
+	Generation     int64  `json:"gen"`
+	UserVerified   any    `json:"user_verified"`
+	Act            *Actor `json:"act"`
 }
 
 // Actor is the agent that obtained a token, and the session of the agent's token.
 type Actor struct {
-	Sub, Sid, ClientID string
-	Ep                 int64
+	Subject   string `json:"sub"`
+	SessionID string `json:"sid"`
+	Epoch     int64  `json:"ep"`
+	ClientID  string `json:"client_id"`
 }
 
-// Secret authenticates a resource server by its id and secret (RFC 6749 §2.3.1).
-func Secret(id, secret string) func(*http.Request) error {
-	return func(request *http.Request) error {
-		request.SetBasicAuth(url.QueryEscape(id), url.QueryEscape(secret))
-		return nil
-	}
-}
+// IsUser says whether the customer is a user of the organization, and no visitor.
+func (c *Claims) IsUser() bool { return c.UserVerified == true }
 
-// Assertion authenticates a resource server by an assertion, such as the token of its platform (RFC 7523 §2.2). It calls
-// `read` for each request, because a platform replaces its tokens. The parameters move from the URL into a form, which no
-// log contains.
-func Assertion(id string, read func() (string, error)) func(*http.Request) error {
-	return func(request *http.Request) error {
-		assertion, err := read()
-		if err != nil {
-			return err
-		}
-		form := request.URL.Query()
-		form.Set("client_id", id)
-		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-		form.Set("client_assertion", assertion)
-		body := form.Encode()
-		request.Method, request.URL.RawQuery = http.MethodPost, ""
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		request.Body, request.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
-		return nil
-	}
-}
-
-// Verifier of the tokens of one issuer, while Run runs.
+// Verifier of the tokens of one issuer.
 type Verifier struct {
 	Issuer, KeysURL, FeedURL, Audience string
-	MaxAge                             time.Duration             // of the list of revocations: a minute. Less notices an end no sooner, and rejects more in an outage
-	Authenticate                       func(*http.Request) error // the only place that proves to the feed who the API is
+	ID, Secret                         string // of your API at the feed
+	AssertionFile                      string // the token of your platform, in place of the secret (RFC 7523 §2.2)
 
-	mutex                               sync.RWMutex
-	keys                                map[string]*ecdsa.PublicKey
-	keysSentAt, keysFreshAt             time.Time            // when the keys were requested, and this less the age of a cache
-	unknownKeys                         map[string]time.Time // when a token named an unknown key first
-	ended                               map[[2]string]revocation
-	cursor                              string
-	isCaughtUp                          bool
-	syncedAt, purgedAt, incompleteUntil time.Time
+	mutex            sync.RWMutex
+	keys             jose.JSONWebKeySet
+	keysAt, syncedAt time.Time            // when the keys were current, and when the list of revocations was complete
+	unknownKeys      map[string]time.Time // when a token named an unknown key first
+	ended            map[tokens]revocation
+	cursor           string
+	isCaughtUp       bool
 }
 
-type revocation struct {
-	limit     int64 // ends the tokens with a lower epoch, generation or issue time
-	expiresAt time.Time
+type tokens struct{ kind, value string }
+
+// It ends the tokens with a lower epoch, generation or issue time.
+type revocation struct{ limit, expiresAt int64 }
+
+// Start fetches the keys and follows the feed in the background. Call it once, before Verify.
+func (v *Verifier) Start() {
+	v.unknownKeys, v.ended = map[string]time.Time{}, map[tokens]revocation{}
+	go repeat(v.fetchKeys)
+	go repeat(v.readFeed)
 }
 
-// Run fetches the keys and follows the feed until the context ends. `report` gets each failure, for the log.
-func (v *Verifier) Run(ctx context.Context, report func(error)) {
-	go repeat(ctx, report, v.fetchKeys)
-	repeat(ctx, report, v.readFeed)
-}
-
-// Verify returns the claims of a valid token.
+// Verify returns the claims of a valid token. Each error is an *Error.
 func (v *Verifier) Verify(token string) (*Claims, error) {
 	parts := tokenForm.FindStringSubmatch(token)
 	if len(token) > maxTokenBytes || parts == nil {
-		return nil, invalid("malformed")
+		return nil, &Error{401, "malformed", 0}
 	}
-	var typ, alg, kid string
-	header := decode(parts[1])
-	if !header.read("typ", &typ) || !header.read("alg", &alg) || !header.read("kid", &kid) ||
-		typ != "at+jwt" || alg != "ES256" || header["crit"] != nil {
-		return nil, invalid("not an access token")
+	jws, err := jwt.ParseSigned(parts[1], []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil || jws.Headers[0].ExtraHeaders[jose.HeaderType] != "at+jwt" {
+		return nil, &Error{401, "not an access token", 0}
 	}
-	key, err := v.key(kid)
+	key, err := v.key(jws.Headers[0].KeyID)
 	if err != nil {
 		return nil, err
 	}
-	signature, err := base64url.DecodeString(parts[3])
-	hash := sha256.Sum256([]byte(parts[1] + "." + parts[2]))
-	if err != nil || !ecdsa.Verify(key, hash[:], integer(signature[:32]), integer(signature[32:])) {
-		return nil, invalid("signature")
+	claims := &Claims{}
+	if err := jws.Claims(key, claims); err != nil {
+		return nil, &Error{401, err.Error(), 0}
 	}
-	claims, isComplete := claimsOf(decode(parts[2]))
-	now := float64(time.Now().UnixMilli()) / 1000
-	switch {
-	case !isComplete:
-		return nil, invalid("a claim is missing or has another type")
-	case claims.Iss != v.Issuer || claims.Aud != v.Audience:
-		return nil, invalid("other issuer or audience")
-	case now >= claims.Exp || max(claims.Iat, claims.Nbf) > now+clockSkew.Seconds():
-		return nil, invalid("expired or not yet valid")
-	case v.hasEnded(claims):
-		return nil, invalid("ended")
-	case !v.IsCurrent():
-		return nil, &NotChecked{"the revocations are too old, or were not read yet", 5}
+	if claims.Issuer != v.Issuer || !claims.Audience.Contains(v.Audience) {
+		return nil, &Error{401, "other issuer or audience", 0}
+	}
+	if !time.Now().Before(claims.Expiry.Time()) || claims.ValidateWithLeeway(jwt.Expected{}, clockSkew) != nil {
+		return nil, &Error{401, "expired or not yet valid", 0}
+	}
+	v.mutex.RLock()
+	defer v.mutex.RUnlock()
+	if v.hasEnded(claims) {
+		return nil, &Error{401, "ended", 0}
+	}
+	if time.Since(v.syncedAt) > maxListAge {
+		return nil, &Error{503, "the revocations are too old, or were not read yet", failurePause}
 	}
 	return claims, nil
 }
 
-// key returns a known key. An unknown one causes a fetch, at most every 30 s.
-func (v *Verifier) key(kid string) (*ecdsa.PublicKey, error) {
+func (v *Verifier) key(id string) (any, error) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	if age(v.keysFreshAt) > maxKeysAge {
-		return nil, &NotChecked{"the keys were not fetched", 5}
+	if time.Since(v.keysAt) > maxKeysAge {
+		return nil, &Error{503, "the keys were not fetched", failurePause}
 	}
-	if key := v.keys[kid]; key != nil {
-		return key, nil
+	if keys := v.keys.Key(id); len(keys) > 0 {
+		return keys[0].Key, nil
 	}
-	firstSeen, isNoted := v.unknownKeys[kid]
-	if isNoted && firstSeen.Before(v.keysFreshAt) {
-		return nil, invalid("unknown key")
+	firstSeen, isNoted := v.unknownKeys[id]
+	if isNoted && firstSeen.Before(v.keysAt) {
+		return nil, &Error{401, "unknown key", 0}
 	}
 	if len(v.unknownKeys) >= maxUnknownKeys {
 		clear(v.unknownKeys)
 	}
 	if !isNoted {
-		v.unknownKeys[kid] = time.Now()
+		v.unknownKeys[id] = time.Now()
 	}
 	// the service may have published the key since the last fetch
-	return nil, &NotChecked{"unknown key", int(max(0, keysPause-age(v.keysSentAt)).Seconds()) + 1}
+	return nil, &Error{503, "unknown key", keysInterval}
 }
 
-// fetchKeys returns the pause before its next call.
-func (v *Verifier) fetchKeys(ctx context.Context) (time.Duration, error) {
-	v.mutex.RLock()
-	var isWanted bool // by a token that came after the last fetch
-	for _, firstSeen := range v.unknownKeys {
-		isWanted = isWanted || firstSeen.After(v.keysSentAt)
-	}
-	keysAge := age(v.keysSentAt)
-	v.mutex.RUnlock()
-	if keysAge < keysPause || (keysAge < refreshKeysAfter && !isWanted) {
-		return time.Second, nil
-	}
-	var set struct {
-		Keys []struct{ Kid, Kty, Crv, X, Y string }
-	}
-	sentAt := time.Now()
-	cacheAge, err := getJSON(ctx, v.KeysURL, nil, requestTimeout, &set)
-	keys := map[string]*ecdsa.PublicKey{}
-	for _, jwk := range set.Keys {
-		x, _ := base64url.DecodeString(jwk.X)
-		y, _ := base64url.DecodeString(jwk.Y)
-		key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), append(append([]byte{4}, x...), y...))
-		if err == nil && jwk.Kty == "EC" && jwk.Crv == "P-256" {
-			keys[jwk.Kid] = key
-		}
-	}
-	if err == nil && len(keys) == 0 {
-		err = errors.New("the response has no usable key")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("no keys: %w", err)
+func (v *Verifier) fetchKeys() (time.Duration, error) {
+	var keys jose.JSONWebKeySet
+	currentAt, _, err := fetch(http.MethodGet, v.KeysURL, nil, &keys)
+	if err != nil || len(keys.Keys) == 0 {
+		return 0, fmt.Errorf("no keys: %v", err)
 	}
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	v.keys, v.keysSentAt, v.keysFreshAt = keys, sentAt, sentAt.Add(-cacheAge)
-	if v.unknownKeys == nil {
-		v.unknownKeys = map[string]time.Time{}
+	v.keys, v.keysAt = keys, currentAt
+	return keysInterval, nil
+}
+
+func (v *Verifier) hasEnded(c *Claims) bool {
+	issuedAt := c.IssuedAt.Time().Unix()
+	ends := func(kind, value string, number int64) bool { return number < v.ended[tokens{kind, value}].limit }
+	return ends("token", c.ID, 0) || ends("session", c.SessionID, c.Epoch) || ends("subject", c.Subject, c.Generation) ||
+		ends("client", c.ClientID, issuedAt) || ends("organization", c.OrganizationID, issuedAt) ||
+		(c.Act != nil && ends("session", c.Act.SessionID, c.Act.Epoch))
+}
+
+func (v *Verifier) readFeed() (time.Duration, error) {
+	form, err := v.credentials()
+	if err != nil {
+		return 0, err
 	}
-	return time.Second, nil
+	if v.cursor != "" {
+		form.Set("after", v.cursor)
+	}
+	if v.isCaughtUp {
+		form.Set("wait", longWaitSeconds)
+	}
+	v.isCaughtUp = false // if this request fails, the next one does not wait, so that its response ends the outage
+	var page struct {
+		Revocations []json.RawMessage
+		Cursor      string
+		Complete    bool
+	}
+	currentAt, status, err := fetch(http.MethodPost, v.FeedURL, form, &page)
+	if err != nil {
+		if status == http.StatusBadRequest || status == http.StatusGone {
+			v.cursor = "" // the service does not know the cursor: read everything again
+		}
+		return 0, fmt.Errorf("no revocations: %w", err)
+	}
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	for _, entry := range page.Revocations {
+		if err := v.add(entry); err != nil {
+			v.syncedAt = time.Time{} // the list lacks this entry until a later response does not have it
+			return 0, fmt.Errorf("no revocations: %w", err)
+		}
+	}
+	pause := minPause
+	if page.Complete {
+		v.syncedAt = currentAt
+		longAgo := time.Now().Add(-expiryMargin).Unix()
+		maps.DeleteFunc(v.ended, func(_ tokens, r revocation) bool { return r.expiresAt < longAgo })
+	} else if page.Cursor != v.cursor {
+		pause = 0
+	}
+	v.cursor, v.isCaughtUp = page.Cursor, page.Complete
+	return pause, nil
+}
+
+// credentials are the only proof to the feed who the API is. The file is read each time, because the platform replaces it.
+func (v *Verifier) credentials() (url.Values, error) {
+	if v.AssertionFile == "" {
+		return url.Values{"client_id": {v.ID}, "client_secret": {v.Secret}}, nil
+	}
+	text, err := os.ReadFile(v.AssertionFile)
+	assertion := strings.TrimSpace(string(text))
+	return url.Values{"client_id": {v.ID}, "client_assertion_type": {assertionType}, "client_assertion": {assertion}}, err
+}
+
+// add keeps the stricter of two entries about the same tokens.
+func (v *Verifier) add(text []byte) error {
+	entry := struct {
+		Kind, Value       string
+		Epoch, Generation int64
+		IssuedBefore      time.Time `json:"issued_before"`
+		ExpiresAt         time.Time `json:"expires_at"`
+	}{Epoch: -1, Generation: -1}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&entry); err != nil {
+		return err
+	}
+	limit := max(entry.Epoch, entry.Generation, entry.IssuedBefore.Unix()+1) // the tokens of this second, too
+	if !slices.Contains(kinds, entry.Kind) || limit < 0 || len(v.ended) >= maxEntries {
+		return errors.New("an unknown kind of entry, or too many entries")
+	}
+	of := tokens{entry.Kind, entry.Value}
+	v.ended[of] = revocation{max(v.ended[of].limit, limit), max(v.ended[of].expiresAt, entry.ExpiresAt.Unix()+1)}
+	return nil
+}
+
+// repeat calls work with the pauses that it returns.
+func repeat(work func() (time.Duration, error)) {
+	for {
+		pause, err := work()
+		if err != nil {
+			log.Print(err)
+			pause = failurePause
+		}
+		time.Sleep(pause)
+	}
+}
+
+// fetch reads the JSON of a response. Returns when it was current, which a cache may delay, and the status.
+func fetch(method, url string, form url.Values, to any) (time.Time, int, error) {
+	sentAt := time.Now()
+	request, err := http.NewRequest(method, url, strings.NewReader(form.Encode()))
+	if err != nil {
+		return sentAt, 0, err
+	}
+	request.Header.Set("Cache-Control", "no-cache")
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := client.Do(request)
+	if err != nil {
+		return sentAt, 0, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return sentAt, response.StatusCode, errors.New(response.Status)
+	}
+	err = json.NewDecoder(io.LimitReader(response.Body, maxResponseBytes)).Decode(to)
+	cacheSeconds, _ := strconv.ParseUint(response.Header.Get("Age"), 10, 24)
+	return sentAt.Add(-time.Duration(cacheSeconds) * time.Second), response.StatusCode, err
 }

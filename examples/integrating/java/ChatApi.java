@@ -2,6 +2,7 @@ import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.Executors;
 
@@ -11,8 +12,11 @@ class ChatApi {
     String issuer = System.getenv("AUTH_URL");
     String keysUrl = System.getenv().getOrDefault("JWKS_URL", issuer + "/.well-known/jwks.json");
     String id = System.getenv("RESOURCE_SERVER_ID");
-    String secret = System.getenv("RESOURCE_SERVER_SECRET");
-    TokenVerifier verifier = new TokenVerifier(issuer, keysUrl, System.getenv("REVOCATIONS_URL"), id, secret, 60);
+    String file = System.getenv().getOrDefault("ASSERTION_FILE", "");
+    TokenVerifier.Credentials credentials = file.isEmpty()
+        ? TokenVerifier.secret(id, System.getenv("RESOURCE_SERVER_SECRET"))
+        : TokenVerifier.assertion(id, Path.of(file)); // the token of the platform
+    TokenVerifier verifier = new TokenVerifier(issuer, keysUrl, System.getenv("REVOCATIONS_URL"), credentials, 60);
     verifier.start();
     int port = Integer.parseInt(System.getenv().getOrDefault("PORT", "9000"));
     HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);

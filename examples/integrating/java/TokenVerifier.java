@@ -6,6 +6,8 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.AlgorithmParameters;
 import java.security.GeneralSecurityException;
 import java.security.KeyFactory;
@@ -101,7 +103,7 @@ class TokenVerifier {
   private final String issuer;
   private final String keysUrl;
   private final String feedUrl;
-  private final String authorization;
+  private final Credentials credentials;
   private final int maxAgeSeconds;
   private volatile Keys keys = new Keys(Map.of(), Moment.NEVER, Moment.NEVER);
   private final Map<String, Moment> unknownKeys = new ConcurrentHashMap<>(); // when a token named the key first
@@ -112,18 +114,32 @@ class TokenVerifier {
   private String cursor = "";
   private boolean isCaughtUp;
 
-  TokenVerifier(String issuer, String keysUrl, String feedUrl, String id, String secret, int maxAgeSeconds) {
+  TokenVerifier(String issuer, String keysUrl, String feedUrl, Credentials credentials, int maxAgeSeconds) {
     this.issuer = issuer;
     this.keysUrl = keysUrl;
     this.feedUrl = feedUrl;
-    this.authorization = basic(id, secret);
+    this.credentials = credentials;
     this.maxAgeSeconds = maxAgeSeconds;
   }
 
-  /** The only place that proves to the feed who the API is (RFC 6749, section 2.3.1). */
-  private static String basic(String id, String secret) {
-    String pair = URLEncoder.encode(id, StandardCharsets.UTF_8) + ":" + URLEncoder.encode(secret, StandardCharsets.UTF_8);
-    return "Basic " + Base64.getEncoder().encodeToString(pair.getBytes(StandardCharsets.UTF_8));
+  /** A form that proves to the feed who the API is. Nothing else does. */
+  interface Credentials {
+    String form() throws IOException;
+  }
+
+  static Credentials secret(String id, String secret) {
+    return () -> "client_id=" + encode(id) + "&client_secret=" + encode(secret);
+  }
+
+  /** The token of a platform (RFC 7523 §2.2). The file is read for each request, because the platform replaces it. */
+  static Credentials assertion(String id, Path file) {
+    String type = encode("urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
+    String parameters = "client_id=" + encode(id) + "&client_assertion_type=" + type + "&client_assertion=";
+    return () -> parameters + encode(Files.readString(file).strip());
+  }
+
+  private static String encode(String text) {
+    return URLEncoder.encode(text, StandardCharsets.UTF_8);
   }
 
   /** Fetches the keys and follows the feed in two threads, once in each process. */
@@ -202,7 +218,7 @@ class TokenVerifier {
     boolean isWanted = unknownKeys.values().stream().anyMatch(firstSeen -> firstSeen.ageSeconds() < ageSeconds);
     if (ageSeconds < KEYS_PAUSE_SECONDS || (ageSeconds < REFRESH_KEYS_SECONDS && !isWanted)) return 1000;
     Moment sentAt = Moment.now();
-    Page page = get(keysUrl, null, TIMEOUT_SECONDS);
+    Page page = fetch(keysUrl, null, TIMEOUT_SECONDS);
     Map<String, PublicKey> byId = new HashMap<>();
     for (Object each : (List<?>) page.body.get("keys")) {
       Map<String, Object> jwk = Json.object(each);
@@ -222,11 +238,11 @@ class TokenVerifier {
     }
     int wait = isCaughtUp ? Math.min(MAX_WAIT_SECONDS, maxAgeSeconds / 3) : 0; // the age counts from the request
     isCaughtUp = false; // if this request fails, the next one does not wait, so that its response ends the outage
-    String after = cursor.isEmpty() ? "" : "&after=" + URLEncoder.encode(cursor, StandardCharsets.UTF_8);
+    String after = cursor.isEmpty() ? "" : "&after=" + encode(cursor);
     Moment sentAt = Moment.now();
     Page page;
     try {
-      page = get(feedUrl + "?wait=" + wait + after, authorization, wait + TIMEOUT_SECONDS);
+      page = fetch(feedUrl, credentials.form() + "&wait=" + wait + after, wait + TIMEOUT_SECONDS);
     } catch (StatusException error) {
       if (error.status == 400 || error.status == 410) cursor = ""; // the service does not know it: read everything again
       throw error;
@@ -268,9 +284,13 @@ class TokenVerifier {
     return System.currentTimeMillis() < purgedAtMs - EXPIRY_MARGIN_MS;
   }
 
-  private Page get(String url, String authorization, int timeoutSeconds) throws IOException, InterruptedException {
+  /** Sends a form, or else a GET. */
+  private Page fetch(String url, String form, int timeoutSeconds) throws IOException, InterruptedException {
     HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).header("Cache-Control", "no-cache");
-    if (authorization != null) request.header("Authorization", authorization);
+    if (form != null) {
+      request.header("Content-Type", "application/x-www-form-urlencoded");
+      request.POST(HttpRequest.BodyPublishers.ofString(form));
+    }
     HttpResponse<String> response = client.send(
         request.timeout(Duration.ofSeconds(timeoutSeconds)).build(), HttpResponse.BodyHandlers.ofString());
     if (response.statusCode() != 200) throw new StatusException(response.statusCode());

@@ -7,17 +7,18 @@ import signal
 import sys
 from pathlib import Path
 from socketserver import ThreadingMixIn
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from revocation_feed import RevocationFeed
-from token_verifier import InvalidToken, NotChecked, TokenVerifier
+from token_verifier import InvalidToken, NotChecked, RevocationFeed, TokenVerifier
 
 PAGE_ORIGINS = os.environ.get('PAGE_ORIGINS', 'http://localhost:8080').split(',')
 PREFLIGHT = {'Access-Control-Allow-Headers': 'Authorization, Content-Type', 'Access-Control-Max-Age': '7200'}
 CHATS = re.compile(r'/organizations/([^/]+)/chats')
 
 
-def create_application():
+def create_application() -> WSGIApplication:
     """Call this in each process, after a fork. If it raises, the process ends, and the orchestrator starts it again."""
     url = os.environ.get('REVOCATIONS_URL', 'http://localhost:3001/oauth2/revocations')
     server_id, assertion_file = os.environ.get('RESOURCE_SERVER_ID', 'chat-api'), os.environ.get('ASSERTION_FILE')
@@ -30,7 +31,7 @@ def create_application():
     verifier.fetch_keys()
     feed.wait_until_read()
 
-    def respond(environ):
+    def respond(environ: WSGIEnvironment) -> tuple[int, dict[str, str], dict[str, str]]:
         """Returns status, headers and JSON."""
         if environ['PATH_INFO'] == '/health':
             return 200, {}, {'revocations': 'current' if feed.is_current else 'stale'}
@@ -53,23 +54,23 @@ def create_application():
         log(f'audit: {speaker} read chats ({claims.get("gty")})')
         return 200, {}, {'customer': claims['sub'], 'organization': claims['organization_id']}
 
-    def application(environ, start_response):
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         origin = environ.get('HTTP_ORIGIN')
         cors = {'Vary': 'Origin'}
         if origin in PAGE_ORIGINS:
             cors |= {'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': 'Retry-After'}
         if origin in PAGE_ORIGINS and environ['REQUEST_METHOD'] == 'OPTIONS':  # a preflight has no token
-            status, headers, body = 204, PREFLIGHT, None
+            status, headers, content = 204, PREFLIGHT, b''
         else:
             status, headers, body = respond(environ)
-        content = b'' if body is None else json.dumps(body).encode()
+            content = json.dumps(body).encode()
         start_response(f'{status} ', list({**cors, **headers, 'Content-Type': 'application/json'}.items()))
         return [content]
 
     return application
 
 
-def log(line):
+def log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
@@ -78,7 +79,7 @@ class Server(ThreadingMixIn, WSGIServer):
 
 
 class QuietHandler(WSGIRequestHandler):
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         pass
 
 

@@ -5,7 +5,7 @@ import { bearer } from '../../support/authorization-headers.js';
 import { API_ACCOUNT, accountToken, CLUSTER_SERVER, registryWithKeys } from '../../support/client-assertions.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { temporaryFolder } from '../../support/project-files.js';
-import { hasPython, startPython } from '../../support/python.js';
+import { hasPython, runPython, startPython } from '../../support/python.js';
 import { TestIssuer } from '../../support/test-issuer.js';
 import { ACME } from '../../support/test-registry.js';
 import { request } from '../../support/test-service.js';
@@ -13,18 +13,17 @@ import { newCustomer } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 import { startVerifierProgram, VERIFIER_PROGRAMS } from '../../support/verifier-programs.js';
 
-const go = VERIFIER_PROGRAMS.find(({ language }) => language === 'go') as (typeof VERIFIER_PROGRAMS)[number];
-const EXAMPLES = [
-  {
-    name: 'go/chat-api',
-    isPossible: go.isPossible,
-    start: (folder: string, environment: Record<string, string>) => startVerifierProgram(go.build(folder), environment),
-  },
+type Start = (folder: string, environment: Record<string, string>) => ReturnType<typeof startPython>;
+const EXAMPLES: { name: string; isPossible: boolean; start: Start }[] = [
+  ...VERIFIER_PROGRAMS.map(({ language, isPossible, build }) => ({
+    name: `the example API in ${language}`,
+    isPossible,
+    start: (folder: string, environment: Record<string, string>) => startVerifierProgram(build(folder), environment),
+  })),
   {
     name: 'python/chat_api.py',
     isPossible: hasPython,
-    start: (_: string, environment: Record<string, string>) =>
-      startPython('chat_api.py', { ...environment, PORT: '0' }),
+    start: (_, environment) => startPython('chat_api.py', { ...environment, PORT: '0' }),
   },
 ];
 
@@ -63,4 +62,18 @@ describe('the example APIs of the guide for resource servers, with the token of 
       expect((await request(`${service.url}${TOKEN}`, { method: 'DELETE', headers: bearer(token) })).status).toBe(200);
       await until(401);
     });
+
+  it.runIf(hasPython)('python/introspection.py asks about a token without a secret', async () => {
+    const { access_token: token, entity_id } = await newCustomer(service);
+    const environment = {
+      INTROSPECTION_URL: `${service.managementUrl}/oauth2/introspect`,
+      RESOURCE_SERVER_ID: CLUSTER_SERVER,
+      ASSERTION_FILE: file,
+    };
+    const statements = `import os
+os.environ.update(given['environment'])
+from introspection import introspect
+result = introspect(given['token'])`;
+    expect(await runPython(statements, { token, environment })).toMatchObject({ sub: entity_id });
+  });
 });

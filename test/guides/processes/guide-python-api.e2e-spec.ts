@@ -5,7 +5,7 @@ import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { listen } from '../../support/listen.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { hasPython, runPython, startPython } from '../../support/python.js';
+import { checkTypes, hasMypy, hasPython, runPython, startPython } from '../../support/python.js';
 import { FEED_SECRET, FEED_SERVERS } from '../../support/revocation-feed.js';
 import { ACME, testRegistry } from '../../support/test-registry.js';
 import { request } from '../../support/test-service.js';
@@ -113,16 +113,16 @@ describe.skipIf(!hasPython)('the Python examples of the guide for resource serve
   /** Runs statements with a feed that is not followed, but has these entries. */
   const withEntries = (entries: object[], statements: string, given: object = {}) =>
     runPython(
-      `from revocation_feed import RevocationFeed
+      `from token_verifier import RevocationFeed
 feed = RevocationFeed('http://localhost', 'id', 'secret')
-feed._synced_at = __import__('revocation_feed').seconds()
+feed._synced_at = __import__('token_verifier').seconds()
 for entry in given['entries']: feed._add(entry)
 ${statements}`,
       { entries, ...given },
     );
   const inFuture = { expires_at: '2099-01-01T00:00:00.000Z' };
 
-  describe('python/revocation_feed.py', () => {
+  describe('the feed of python/token_verifier.py', () => {
     it('sends its requests on one connection', async () => {
       const sockets = new Set();
       const server = createServer(({ socket }, response) => {
@@ -130,7 +130,7 @@ ${statements}`,
         response.end(JSON.stringify({ revocations: [], cursor: 'x', complete: true }));
       });
       onTestFinished(() => void server.close());
-      const statements = `from revocation_feed import RevocationFeed
+      const statements = `from token_verifier import RevocationFeed
 feed = RevocationFeed(given['url'], 'id', 'secret')
 for _ in range(3): feed._read_page()
 result = feed.is_current`;
@@ -195,20 +195,20 @@ result = feed.is_current`;
     });
 
     it('counts the age of the list from the request, less the Age of a cache, and waits for a third of its age', async () => {
-      const statements = `import revocation_feed, requests
-now = revocation_feed.seconds()
-revocation_feed.seconds = lambda: now
+      const statements = `import token_verifier, requests
+now = token_verifier.seconds()
+token_verifier.seconds = lambda: now
 waits = []
-def get(_, url, params, **options):
+def post(_, url, form, **options):
     global now
     now += given['seconds']
-    waits.append([params['wait'], options['headers']['Cache-Control']])
+    waits.append([form['wait'], options['headers']['Cache-Control']])
     response = requests.Response()
     response.status_code = 200
     response.headers['Age'] = str(given['age'])
     response._content = b'{"revocations": [], "cursor": "x", "complete": true}'
     return response
-requests.Session.get = get
+requests.Session.post = post
 for _ in range(2): feed._read_page()
 current = feed.is_current
 now += 60 - given['seconds'] - given['age']
@@ -216,8 +216,8 @@ at_the_end = feed.is_current
 now += 0.1
 result = [current, at_the_end, feed.is_current, waits]`;
       const waits = [
-        [0, 'no-cache'],
-        [20, 'no-cache'],
+        ['0', 'no-cache'],
+        ['20', 'no-cache'],
       ];
       const given = { seconds: 31, age: 10 };
       expect(await withEntries([], statements, given)).toEqual([true, true, false, waits]);
@@ -225,8 +225,8 @@ result = [current, at_the_end, feed.is_current, waits]`;
 
     it('is not current if the list is full, if it is too old, or if the clock was set back', async () => {
       const entry = { kind: 'subject', value: 'x', generation: 1, ...inFuture };
-      const full = `import revocation_feed
-revocation_feed.MAX_ENTRIES = 1
+      const full = `import token_verifier
+token_verifier.MAX_ENTRIES = 1
 feed._add({**given['entries'][0], 'generation': 2})
 before = feed.is_current
 feed._add({**given['entries'][0], 'value': 'y'})
@@ -261,21 +261,21 @@ result = [added, kept, len(feed._ended)]`;
       const given = { failures: 1, status: 200, headers: {}, body: {}, ...response };
       const statements = `import logging, time
 import requests
-from revocation_feed import RevocationFeed
+from token_verifier import RevocationFeed
 logging.disable()
 class End(BaseException): pass
 delays = []
 def sleep(seconds):
     delays.append(seconds)
     if len(delays) > given['failures']: raise End
-def get(*_, **__):
+def post(*_, **__):
     response = requests.Response()
     response.status_code, response.headers, body = given['status'], given['headers'], given['body']
     if len(delays) == given['failures']:
         response.status_code, body = 200, {'revocations': [], 'cursor': 'x', 'complete': True}
     response._content = json.dumps(body).encode()
     return response
-requests.Session.get, time.sleep = get, sleep
+requests.Session.post, time.sleep = post, sleep
 feed = RevocationFeed('http://localhost', 'id', 'secret')
 try: feed._follow()
 except End: result = [feed.is_current, max(delays) <= 60, len(delays)]`;
@@ -284,7 +284,7 @@ except End: result = [feed.is_current, max(delays) <= 60, len(delays)]`;
 
     it('logs why the list was not read, and names it in the error of wait_until_read', async () => {
       const statements = `import logging, time
-from revocation_feed import RevocationFeed
+from token_verifier import RevocationFeed
 lines = []
 class Lines(logging.Handler):
     def emit(self, record): lines.append(record.getMessage())
@@ -303,8 +303,7 @@ except TimeoutError as error: result = [str(error), lines[0]]`;
   const verifying = (statements: string, given: object, feed = 'None') =>
     runPython(
       `import time, requests, token_verifier
-from token_verifier import InvalidToken, NotChecked, TokenVerifier
-from revocation_feed import RevocationFeed
+from token_verifier import InvalidToken, NotChecked, RevocationFeed, TokenVerifier
 def outcome(token):
     try: return verifier.verify(token)['sub']
     except (InvalidToken, NotChecked) as error: return type(error).__name__
@@ -409,6 +408,11 @@ result = [rejected, unread, outcome(given['token'])]`;
       const feed = "RevocationFeed('http://127.0.0.1:1', 'id', 'secret')";
       expect(await verifying(statements, { token }, feed)).toEqual(['NotChecked', 'NotChecked', entity_id]);
     });
+  });
+
+  it.skipIf(!hasMypy)('the examples have types that mypy accepts (skipped without mypy)', async () => {
+    const files = ['token_verifier.py', 'chat_api.py', 'introspection.py'];
+    expect(await checkTypes(files)).toBe('Success: no issues found in 3 source files\n');
   });
 
   it('python/introspection.py returns the claims of a valid token, and nothing for an ended one', async () => {

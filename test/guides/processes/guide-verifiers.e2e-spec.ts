@@ -1,4 +1,5 @@
 import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -24,10 +25,12 @@ interface Response {
   body?: object;
 }
 
-/** A server that responds to each request as a function says. */
-async function serve(respond: (url: URL) => Response): Promise<string> {
-  const server = createServer(({ url = '' }, outgoing) => {
-    const { status = 200, headers = {}, body = PAGE } = respond(new URL(url, 'http://any'));
+/** A server that responds to each request as a function of its parameters, in the URL or in a form, says. */
+async function serve(respond: (parameters: URLSearchParams) => Response): Promise<string> {
+  const server = createServer(async (incoming, outgoing) => {
+    const query = new URL(incoming.url ?? '', 'http://any').search;
+    const parameters = new URLSearchParams(incoming.method === 'POST' ? await text(incoming) : query);
+    const { status = 200, headers = {}, body = PAGE } = respond(parameters);
     outgoing.writeHead(status, headers).end(JSON.stringify(body));
   });
   onTestFinished(() => {
@@ -184,9 +187,9 @@ describe.each(VERIFIER_PROGRAMS)('the example API in $language (skipped without 
       const client = { kind: 'client', value: claimsOf(access_token).client_id, issued_before: before, ...IN_FUTURE };
       const session = { kind: 'session', value: sid, ...IN_FUTURE };
       let step = 'begin';
-      const feed = await serve(({ searchParams }) => {
+      const feed = await serve((parameters) => {
         if (step === 'begin') return { body: { ...PAGE, revocations: [client, { ...session, epoch: 0 }] } };
-        if (searchParams.has('after')) return { status: 400, body: {} };
+        if (parameters.has('after')) return { status: 400, body: {} };
         return {
           body: {
             ...PAGE,

@@ -3,7 +3,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"log"
@@ -12,33 +11,21 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"example.com/tokenverifier"
 )
 
-// authenticate uses the file with the token of the platform if there is one, and otherwise the secret.
-func authenticate() func(*http.Request) error {
-	id, path := os.Getenv("RESOURCE_SERVER_ID"), os.Getenv("ASSERTION_FILE")
-	if path == "" {
-		return tokenverifier.Secret(id, os.Getenv("RESOURCE_SERVER_SECRET"))
-	}
-	return tokenverifier.Assertion(id, func() (string, error) {
-		token, err := os.ReadFile(path)
-		return strings.TrimSpace(string(token)), err
-	})
-}
-
 func main() {
 	verifier := &tokenverifier.Verifier{
-		Issuer:       os.Getenv("AUTH_URL"),
-		KeysURL:      cmp.Or(os.Getenv("JWKS_URL"), os.Getenv("AUTH_URL")+"/.well-known/jwks.json"),
-		FeedURL:      os.Getenv("REVOCATIONS_URL"),
-		Audience:     "customer-api",
-		MaxAge:       time.Minute,
-		Authenticate: authenticate(),
+		Issuer:        os.Getenv("AUTH_URL"),
+		KeysURL:       cmp.Or(os.Getenv("JWKS_URL"), os.Getenv("AUTH_URL")+"/.well-known/jwks.json"),
+		FeedURL:       os.Getenv("REVOCATIONS_URL"),
+		Audience:      "customer-api",
+		ID:            os.Getenv("RESOURCE_SERVER_ID"),
+		Secret:        os.Getenv("RESOURCE_SERVER_SECRET"),
+		AssertionFile: os.Getenv("ASSERTION_FILE"),
 	}
-	go verifier.Run(context.Background(), func(err error) { log.Print(err) })
+	verifier.Start()
 	http.HandleFunc("GET /organizations/{organization}/chats", func(response http.ResponseWriter, request *http.Request) {
 		scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "Bearer") {
@@ -47,26 +34,26 @@ func main() {
 			return
 		}
 		claims, err := verifier.Verify(token)
-		var notChecked *tokenverifier.NotChecked
+		var rejected *tokenverifier.Error
 		switch {
-		case errors.As(err, &notChecked):
-			log.Print("token not checked: ", err)
-			response.Header().Set("Retry-After", strconv.Itoa(notChecked.RetryAfter))
-			response.WriteHeader(http.StatusServiceUnavailable)
-		case err != nil:
-			log.Print(err) // not in the response: it may help an attacker
-			response.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-			response.WriteHeader(http.StatusUnauthorized)
+		case errors.As(err, &rejected):
+			log.Print("token not accepted: ", err) // not in the response: it may help an attacker
+			if rejected.Status == http.StatusUnauthorized {
+				response.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			} else {
+				response.Header().Set("Retry-After", strconv.Itoa(int(rejected.RetryAfter.Seconds())))
+			}
+			response.WriteHeader(rejected.Status)
 		case claims.OrganizationID != request.PathValue("organization"):
 			response.WriteHeader(http.StatusNotFound)
 		default:
-			speaker := "customer " + claims.Sub
+			speaker := "customer " + claims.Subject
 			if claims.Act != nil {
-				speaker = "agent " + claims.Act.Sub + " for " + speaker
+				speaker = "agent " + claims.Act.Subject + " for " + speaker
 			}
-			log.Printf("audit: %s read chats (%s)", speaker, claims.Gty)
+			log.Printf("audit: %s read chats (%s)", speaker, claims.Grant)
 			response.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(response).Encode(map[string]any{"customer": claims.Sub, "isUser": claims.UserVerified})
+			_ = json.NewEncoder(response).Encode(map[string]any{"customer": claims.Subject, "isUser": claims.IsUser()})
 		}
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "9000"))
