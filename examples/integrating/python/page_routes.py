@@ -2,10 +2,12 @@
 
 import time
 import uuid
+from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 import jwt
-from customers import external_id
+from customers import Customers, external_id
 from service_requests import is_temporary, log_error
 
 MARGIN_SECONDS = 60
@@ -14,9 +16,17 @@ DEFAULT_DELAY_SECONDS = 2
 ASSERTION_LIFETIME_SECONDS = 60
 NO_STORE = {'Cache-Control': 'no-store'}
 waiting = ThreadPoolExecutor(max_workers=32)
+Response = tuple[int, dict[str, str], dict[str, Any] | None]
 
 
-def chat_token(customers, session, page_origin, method='POST', query=(), on_error=log_error):
+def chat_token(
+    customers: Customers,
+    session: dict[str, Any],
+    page_origin: str,
+    method: str = 'POST',
+    query: Container[str] = (),
+    on_error: Callable[[Exception], None] = log_error,
+) -> Response:
     """
     The customer token of a signed-in user, for a page that the operator has registered for the client of `customers`.
     `session` is the user's sign-in at your site, a dictionary with `user_id`, which your sign-out clears: a token that is
@@ -33,10 +43,9 @@ def chat_token(customers, session, page_origin, method='POST', query=(), on_erro
     try:
         signed_in = session['user_id']
         user_id = external_id(signed_in)
-        token = session.get('chat_token')
+        token: dict[str, Any] = session.get('chat_token') or {}
         # your application may sign another user in with the same session
-        is_usable = token is not None and token.get('user_id') == user_id
-        is_usable = is_usable and time.time() < token['expires_at'] - MARGIN_SECONDS
+        is_usable = token.get('user_id') == user_id and time.time() < token['expires_at'] - MARGIN_SECONDS
         if not is_usable or 'renew' in query or 'separate' in query:
             response = within(MAX_WAIT_SECONDS, customers.request_token, user_id)
             if session.get('user_id') != signed_in:
@@ -55,7 +64,7 @@ def chat_token(customers, session, page_origin, method='POST', query=(), on_erro
         return 503, {**headers, 'Retry-After': str(delay)}, {'error': 'temporarily_unavailable'}
 
 
-def within(seconds, call, *parameters):
+def within(seconds: float, call: Callable[..., Any], *parameters: Any) -> Any:
     """The result of a call. A call that takes longer goes on without its caller, so a renewal of the agent token ends."""
     future = waiting.submit(call, *parameters)
     if not wait([future], seconds).done:
@@ -64,7 +73,16 @@ def within(seconds, call, *parameters):
     return future.result()
 
 
-def assertion(session, *, issuer, audience, client_id, organization_id, key_id, private_key):
+def assertion(
+    session: dict[str, Any],
+    *,
+    issuer: str,
+    audience: str,
+    client_id: str,
+    organization_id: str,
+    key_id: str,
+    private_key: str,
+) -> Response:
     """The assertion of a signed-in user, for `signIn` of the page. `private_key` is an EC key (P-256) as PEM."""
     if session.get('user_id') is None:
         return 401, NO_STORE, {'error': 'signed_out'}

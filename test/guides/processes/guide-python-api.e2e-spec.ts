@@ -5,7 +5,7 @@ import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { listen } from '../../support/listen.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { checkTypes, hasMypy, hasPython, runPython, startPython } from '../../support/python.js';
+import { hasPython, runPython, startPython } from '../../support/python.js';
 import { FEED_SECRET, FEED_SERVERS } from '../../support/revocation-feed.js';
 import { ACME, testRegistry } from '../../support/test-registry.js';
 import { request } from '../../support/test-service.js';
@@ -408,11 +408,6 @@ result = [rejected, unread, outcome(given['token'])]`;
       const feed = "RevocationFeed('http://127.0.0.1:1', 'id', 'secret')";
       expect(await verifying(statements, { token }, feed)).toEqual(['NotChecked', 'NotChecked', entity_id]);
     });
-  });
-
-  it.skipIf(!hasMypy)('the examples have types that mypy accepts (skipped without mypy)', async () => {
-    const files = ['token_verifier.py', 'chat_api.py', 'introspection.py'];
-    expect(await checkTypes(files)).toBe('Success: no issues found in 3 source files\n');
   });
 
   it('python/introspection.py returns the claims of a valid token, and nothing for an ended one', async () => {

@@ -9,7 +9,7 @@ import { BACKEND_CALLBACK } from '../../support/authorization-page.js';
 import { identitiesOf } from '../../support/identities.js';
 import { managerToken, managingRegistry } from '../../support/managed-customers.js';
 import { temporaryFolder } from '../../support/project-files.js';
-import { hasPython, runPython } from '../../support/python.js';
+import { checkTypes, hasMypy, hasPython, runPython } from '../../support/python.js';
 import { startScriptedServer } from '../../support/scripted-server.js';
 import {
   ACME,
@@ -243,6 +243,10 @@ result = [one, other, customers.transfer_token(one['entity_id'], given['client']
       expect((await redeem(service, code, { code_verifier: verifier })).body.entity_id).toBe(one.entity_id);
     });
 
+    it('treats a token that the service does not accept as ended', async () => {
+      expect(await withCustomers("result = customers.end_token('dev:x')")).toBeNull();
+    });
+
     it('forgets the cached token of a user who is erased', async () => {
       const statements = `class Response: status_code = 200
 for user in ('user-7', 'user-8'): customers.call(user, lambda token: Response())
@@ -306,6 +310,10 @@ result.append(lines.getvalue().splitlines())`;
       ]);
       expect(server.requests()).toBe(4);
     });
+  });
+
+  it.skipIf(!hasMypy)('all Python examples have types that mypy accepts (skipped without mypy)', async () => {
+    expect(await checkTypes()).toMatch(/^Success: no issues found in \d+ source files\n$/);
   });
 
   it('python/first_token.py prints the same customer in each run, with an agent token by client_credentials', async () => {
