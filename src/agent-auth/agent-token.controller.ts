@@ -118,11 +118,6 @@ export class AgentTokenController {
       'The token endpoint for applications of agents, of type `server` or `native`. A web application gets its token at the authorization page instead.',
     body: [CodeExchangeBody, RefreshBody, ClientCredentialsBody],
     bodyFormats: ['form', 'json'],
-    bodyExamples: {
-      'a client that authenticates by the header Authorization': [],
-      'a client that sends its secret in the body': ['client_id', 'client_secret'],
-      'a client without a secret': ['client_id', 'code_verifier'],
-    },
     response: TokenResponse,
     security: ['client', 'none'],
     errors: () => [

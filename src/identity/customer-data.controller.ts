@@ -30,7 +30,6 @@ export class CustomerDataController {
   @ApiRoute({
     summary: 'Get everything that is stored about a customer of your organization',
     description: 'The rows of all tables about a customer. The caller is an agent with the scope `customers:manage`.',
-    bodyExamples: { 'by customer_id': ['customer_id'], 'by external_id': ['external_id'] },
     response: CustomerExport,
     errors,
   })
@@ -51,7 +50,6 @@ export class CustomerDataController {
     summary: 'Erase a customer of your organization, and end its tokens',
     description:
       'Deletes what is stored about a customer. The caller is an agent with the scope `customers:manage`. The response is the same if the organization has no such customer.',
-    bodyExamples: { 'by customer_id': ['customer_id'], 'by external_id': ['external_id'] },
     errors,
   })
   @HttpCode(200)

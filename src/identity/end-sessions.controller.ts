@@ -50,11 +50,6 @@ export class EndSessionsController {
     summary: 'End all sessions of a customer',
     description:
       'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its devices by transfer. With `browsers: true` no browser leads to the customer any more. The caller is the customer, or an agent with the scope `customers:own`. A token that is requested after the response is valid.',
-    bodyExamples: {
-      'the customer itself': [],
-      'an agent': ['customer_id'],
-      'an agent, on all browsers too': ['external_id', 'browsers'],
-    },
     errors: () => [
       ...NAMED_CUSTOMER_ERRORS(),
       REQUEST_ERRORS.customerOfOther(),

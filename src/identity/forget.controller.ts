@@ -53,11 +53,6 @@ export class ForgetController {
     summary: 'Forget this browser in an organization',
     description:
       'The next request by the grant `cookie` from this browser creates a new customer. Send the request with credentials. Access tokens stay valid. The response is the same without cookies.',
-    bodyExamples: {
-      'in the whole organization': [],
-      'in one group': ['group_id'],
-      'in a browser without cookies': ['refresh_token'],
-    },
     errors: () => [REQUEST_ERRORS.organizationUnknown(), REQUEST_ERRORS.clientOutsideOrganization()],
   })
   @HttpCode(200)

@@ -52,8 +52,6 @@ export class MetricsController {
   @ApiRoute({
     summary: 'Get the metrics, in the text format of Prometheus',
     description: 'The names and labels are part of the documentation for operators.',
-    responseExamples:
-      '# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 1.5\n',
     response: 'text/plain',
   })
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')

@@ -39,7 +39,6 @@ export class CustomerRevocationController {
     description:
       'Ends an access token of a customer with what was made with it, or a refresh token with its session. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
     bodyFormats: ['form', 'json'],
-    bodyExamples: { 'a client without a secret': ['client_id'] },
     errors: () => [OAuthError.invalidClient('example')],
   })
   @HttpCode(200)

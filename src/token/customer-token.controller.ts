@@ -70,11 +70,6 @@ export class CustomerTokenController {
     summary: 'Get the data of a customer token',
     description: 'Says which customer the bearer token is for, and how long it is valid.',
     response: TokenInfo,
-    responseExamples: {
-      'a token by the grant cookie': ['gty'],
-      'a token that an agent obtained, in a group': ['gty', 'group_id', 'act'],
-      'a token of a user': ['gty', 'user_verified'],
-    },
     withGrantClaims: true,
   })
   info(@Caller(CustomerGuard) customer: CustomerPrincipal): TokenInfo {

@@ -5,7 +5,7 @@ import type { AgentPrincipal } from '../http/callers/principal.js';
 import type { Browser } from '../http/routes/client-request.js';
 import type { LimitText } from '../platform/configuration/rate-limit-rule.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { type ApiError, type ApiExamples, ApiProperty } from '../platform/http/api-route.js';
+import { type ApiError, ApiProperty } from '../platform/http/api-route.js';
 import { ApiString } from '../platform/validation/validation.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
@@ -141,8 +141,6 @@ export interface DeclaredAttemptLimit {
 export interface GrantDescription {
   /** What the grant does, and for whom. */
   description: string;
-  /** Examples of requests. If omitted, one example with the required parameters. */
-  examples?: ApiExamples;
   /** The class that describes the fields of `responds` and `mayRespond`. */
   response?: Type<object>;
   /** The errors of the grant, in addition to those of the endpoint. */

@@ -5,7 +5,6 @@ import type { Principal } from '../http/callers/principal.js';
 import { CUSTOMERS_OWN } from '../http/callers/principal.js';
 import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
-import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { ChecksOrigin } from '../platform/http/route-parameters.js';
@@ -26,11 +25,6 @@ export class TransferController {
     summary: 'Create a transfer token, which moves a customer to another device',
     description:
       'The first device calls this route and hands the transfer token to the second device, for example as a QR code. The second device redeems it by the grant `identity_token`. The caller is the customer, or an agent with the scope `customers:own`.',
-    bodyExamples: {
-      'the customer itself': [],
-      'the customer itself, with a code challenge': ['code_challenge', 'code_challenge_method'],
-      'an agent': { bearer_type: 'agent', client_id: EXAMPLE.clientId, customer_id: EXAMPLE.entityId },
-    },
     response: TransferResponse,
     errors: () => [
       REQUEST_ERRORS.clientUnknown(),

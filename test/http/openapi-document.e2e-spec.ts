@@ -20,11 +20,12 @@ const MERGE_PATCH = 'application/merge-patch+json';
 /** Requests that cannot succeed without more state than the demo registry has. Other tests send them with this state. */
 const LEFT_OUT: { requests: RegExp; status: number; reason: string }[] = [
   { requests: /^POST \/v2\/(customer\/)?token .*(authorization_code|refresh_token)/, status: 400, reason: 'a sign-in' },
-  { requests: /^POST \/v2\/token (text\/plain|\*)/, status: 400, reason: 'a sign-in' },
   { requests: /^POST .* urn:ietf:params:oauth:grant-type:jwt-bearer/, status: 400, reason: 'a trusted sign-in system' },
-  { requests: /^POST \/(consent|sign-in|sign-out) /, status: 400, reason: 'the form of a page, with its cookie' },
+  { requests: /^POST \/(consent|sign-in|sign-out)$/, status: 400, reason: 'the form of a page, with its cookie' },
   { requests: /^POST \/try\//, status: 400, reason: 'the Host of a loopback' },
-  { requests: /^POST \/admin\/[a-z-]+ /, status: 409, reason: 'entries that do not exist yet' },
+  { requests: /^POST \/v2\/customer\/(export|erase|revoke)$/, status: 400, reason: 'one of several parameters' },
+  { requests: /^POST \/admin\/resource-servers$/, status: 400, reason: 'a secret or keys' },
+  { requests: /^POST \/admin\/[a-z-]+$/, status: 409, reason: 'entries that do not exist yet' },
   { requests: /^DELETE \/admin\/organizations\/[^/]+$/, status: 409, reason: 'a suspended organization' },
   { requests: /^DELETE .*\/(browsers|refresh-tokens)\//, status: 404, reason: 'a linked browser or app' },
 ];

@@ -1,9 +1,9 @@
 import { EXAMPLE } from '../../src/platform/http/api-examples.js';
-import { examplesOf, type OpenApi, type Operation } from './openapi-texts.js';
+import { type OpenApi, type Operation, resolved, type Schema } from './openapi-texts.js';
 
-/** A request that the OpenAPI document describes by examples. */
+/** A request that is composed of the examples of an OpenAPI document. */
 export interface ExampleRequest {
-  /** `POST /v2/token authorization_code`: the operation and the name of the example of its body. */
+  /** `POST /v2/customer/token cookie`: the operation and the title of the form of its body. */
   name: string;
   isManagement: boolean;
   method: string;
@@ -21,7 +21,7 @@ const FROM_EARLIER_RESPONSES = ['after', 'cursor', 'If-Match'];
 
 const asForm = (body: object) => new URLSearchParams(body as Record<string, string>).toString();
 
-/** One request for each example of each body of each operation, or one request if the operation has no body. */
+/** One request for each form of the body of each operation, or one request if the operation has no body. */
 export function exampleRequestsOf(document: OpenApi): ExampleRequest[] {
   return Object.entries(document.paths).flatMap(([path, { servers, ...operations }]) =>
     Object.entries(operations as unknown as Record<string, Operation & { security?: object[] }>).flatMap(
@@ -45,10 +45,10 @@ export function exampleRequestsOf(document: OpenApi): ExampleRequest[] {
           ),
         };
         const bodies = bodiesOf(document, operation);
-        const named = bodies.length > 0 ? bodies : [{ label: '', headers: {}, body: undefined }];
-        return named.map(({ label, headers, body }) => ({
+        const named = bodies.length > 0 ? bodies : [{ title: '', headers: {}, body: undefined }];
+        return named.map(({ title, headers, body }) => ({
           ...request,
-          name: `${request.method} ${path} ${label}`.trim(),
+          name: `${request.method} ${path} ${title}`.trim(),
           headers: { ...request.headers, ...headers },
           ...(body !== undefined && { body }),
         }));
@@ -58,19 +58,30 @@ export function exampleRequestsOf(document: OpenApi): ExampleRequest[] {
 }
 
 function bodiesOf(document: OpenApi, { requestBody }: Operation) {
-  return Object.entries(requestBody?.content ?? {}).flatMap(([type, media]) => {
-    const names = Object.keys(media.examples ?? {});
-    return examplesOf(document, media).map((example, index) => ({
-      label: [type, names[index]].filter(Boolean).join(' '),
-      headers: type === '*/*' ? {} : { 'content-type': type },
-      body:
-        typeof example === 'string'
-          ? example
-          : type.includes('form')
-            ? asForm(example as object)
-            : JSON.stringify(example),
-    }));
+  const [first] = Object.entries(requestBody?.content ?? {});
+  if (!first) return [];
+  const [type, { schema }] = first;
+  const forms = (schema.oneOf as Schema[] | undefined) ?? [schema];
+  return forms.map((form) => {
+    const { title, ...described } = resolved(document, form);
+    const body = exampleOf(described) as object;
+    return {
+      title: String(title ?? Reflect.get(body, 'grant_type') ?? ''),
+      headers: { 'content-type': type },
+      body: type.includes('form') ? asForm(body) : JSON.stringify(body),
+    };
   });
+}
+
+/** The example of a schema, with the required fields only. */
+function exampleOf({ examples, properties, required = [], items, anyOf, ...schema }: Schema): unknown {
+  if (examples) return examples[0];
+  if ('const' in schema) return schema.const;
+  if (Array.isArray(schema.enum)) return schema.enum[0];
+  if (anyOf) return exampleOf((anyOf as Schema[])[0] as Schema);
+  if (items) return [exampleOf(items)];
+  const fields = Object.entries(properties ?? {}).filter(([name]) => (required as string[]).includes(name));
+  return Object.fromEntries(fields.map(([name, field]) => [name, exampleOf(field)]));
 }
 
 /** Replaces the values that stand for secrets and ids of a running service, such as a token. */

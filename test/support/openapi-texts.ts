@@ -11,8 +11,6 @@ export interface Schema extends Record<string, unknown> {
 
 export interface Media {
   schema: Schema;
-  example?: unknown;
-  examples?: Record<string, { $ref?: string; value?: unknown }>;
 }
 
 interface Texts {
@@ -70,12 +68,6 @@ export function mediaOf(document: OpenApi, [name, { requestBody, responses }]: N
   return contents.flatMap(([at, content]) =>
     Object.entries(content).map(([type, media]): Named<Media> => [`${at} ${type}`, media]),
   );
-}
-
-/** The examples of a media type. */
-export function examplesOf(document: OpenApi, { example, examples = {} }: Media): unknown[] {
-  const named = Object.values(examples).map((each) => resolved(document, each).value);
-  return example === undefined ? named : [example, ...named];
 }
 
 /** All properties in a schema, at any depth. */

@@ -10,7 +10,6 @@ import { readPageFiles } from './page-files.js';
 
 const PAGE = {
   response: 'text/html',
-  responseExamples: '<!doctype html>\n<html lang="en">…</html>',
   errors: () => [OAuthError.notFound()],
 } as const;
 

@@ -5,7 +5,7 @@ import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { readBody } from '../../oauth/request-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
-import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
@@ -20,7 +20,7 @@ import { PageResponses } from './page-responses.js';
 import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
-const PAGE = { response: 'text/html', responseExamples: EXAMPLE_PAGE };
+const PAGE = { response: 'text/html' };
 const FORM = {
   ...PAGE,
   bodyFormats: ['form' as const],
@@ -98,7 +98,6 @@ export class PageController {
     ...FORM,
     summary: 'Submit the form of the consent page',
     body: ConsentForm,
-    bodyExamples: { 'the agent allows the access': ['request', 'scope', 'decision'] },
     errors: () => [foreignOrigin(), limited()],
   })
   @HttpCode(200)
@@ -117,7 +116,6 @@ export class PageController {
     ...FORM,
     summary: 'Submit the form of the sign-in page',
     body: SignInForm,
-    bodyExamples: { 'an agent': ['request', 'email', 'password'] },
     errors: () => [foreignOrigin(), limited()],
   })
   async beginSession(@Req() request: Request): Promise<string> {
@@ -144,7 +142,6 @@ export class PageController {
     summary: 'Sign the agent out',
     description: 'Ends the session of the agent in this browser. Only the page itself sends this form.',
     body: RequestForm,
-    bodyExamples: { 'an agent': [] },
     errors: () => [foreignOrigin()],
   })
   async endSession(@Req() request: Request): Promise<string> {

@@ -109,12 +109,6 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   error_hint?: string;
 }
 
-const tokenExamples = (client_id: string) => ({
-  'with the header Authorization': [],
-  'with the secret in the body': { token: EXAMPLE.accessToken, client_id, client_secret: EXAMPLE.clientSecret },
-});
-const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
-const TRANSFER_CLAIMS = ['gty', 'group_id', 'user_verified', 'act', 'sid', 'ep'];
 /** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
 const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
   no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',
@@ -142,14 +136,7 @@ export class IntrospectionController {
     description:
       'A service asks whether a token is valid, and who sent it. A resource server sees tokens of its audiences, the operator all tokens.',
     bodyFormats: ['form', 'json'],
-    bodyExamples: tokenExamples(EXAMPLE.resourceServerId),
     response: IntrospectionResponse,
-    responseExamples: {
-      'a valid token': [...CLAIMS, 'gty'],
-      'a token of a customer in a group, by a transfer of an agent': [...CLAIMS, ...TRANSFER_CLAIMS],
-      'an invalid or ended token': { active: false },
-      'an ended token, for the operator': { active: false, inactive_reason: 'revoked' },
-    },
     withGrantClaims: true,
     security: ['resource_server', 'operator', 'none'],
     errors: () => CREDENTIAL_ERRORS,
@@ -177,7 +164,6 @@ export class IntrospectionController {
     description:
       'Ends an access token with its descendants, or a refresh token with its session. A client ends its own tokens, the operator any token. The response is the same for an invalid token.',
     bodyFormats: ['form', 'json'],
-    bodyExamples: tokenExamples(EXAMPLE.serverClientId),
     security: ['client', 'operator', 'none'],
     errors: () => CREDENTIAL_ERRORS,
   })

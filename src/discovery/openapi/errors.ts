@@ -3,7 +3,7 @@ import { OperatorGuard } from '../../http/callers/operator.guard.js';
 import { isCustomerRoute } from '../../http/routes/customer-cors.js';
 import type { Route } from '../../http/routes/declared-routes.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
 import type { ApiError } from '../../platform/http/api-route.js';
 import type { RegisteredGrant } from '../../token/grant-registry.js';
 import type { TokenRouteOptions } from '../../token/token-response.js';
@@ -84,9 +84,8 @@ const ERROR: Schema = {
 };
 const JSON_ERROR: Schema = {
   schema: { $ref: '#/components/schemas/Error' },
-  example: OAuthError.invalidRequest('client_id: required').toBody(EXAMPLE.requestId),
 };
-const PAGE: Schema = { schema: { type: 'string' }, example: EXAMPLE_PAGE };
+const PAGE: Schema = { schema: { type: 'string' } };
 
 export const ERROR_RESPONSES: Record<'Error' | 'ErrorOrPage', Schema> = {
   Error: { ...ERROR, content: { 'application/json': JSON_ERROR } },

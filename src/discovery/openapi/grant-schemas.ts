@@ -1,17 +1,6 @@
 import type { RegisteredGrant } from '../../token/grant-registry.js';
 import { OptionalTokenFields, ownFields, TokenResponse, type TokenRouteOptions } from '../../token/token-response.js';
-import {
-  exampleOf,
-  type MediaExamples,
-  mediaExamples,
-  type ObjectSchema,
-  objectExamples,
-  oneOf,
-  responseSchemaOf,
-  type Schema,
-  schemaOf,
-  without,
-} from './schemas.js';
+import { type ObjectSchema, oneOf, responseSchemaOf, type Schema, schemaOf, without } from './schemas.js';
 
 export function grantComponents(grants: RegisteredGrant[]): Record<string, Schema> {
   return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, {})]));
@@ -41,21 +30,6 @@ function grantBody({ name, body, api }: RegisteredGrant, { group, grantType }: T
   if (grantType) return without(named, 'grant_type');
   if (!group) return named;
   return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
-}
-
-export function grantExamples(grants: RegisteredGrant[], route: TokenRouteOptions): MediaExamples {
-  const entries = grants.flatMap((grant) => {
-    const examples = objectExamples(grantBody(grant, route), grant.api?.examples, 'required');
-    return [...examples].map(([title, value]): [string, unknown] => [
-      title === '' ? grant.name : `${grant.name}: ${title}`,
-      value,
-    ]);
-  });
-  return mediaExamples(new Map(entries));
-}
-
-export function grantResponseExamples(grants: RegisteredGrant[]): MediaExamples {
-  return mediaExamples(new Map(grants.map((grant) => [grant.name, exampleOf(grantResponse(grant))])));
 }
 
 export function claimProperties(grants: RegisteredGrant[]): Record<string, Schema> {

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { Get, Header, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { BothPortsController } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
@@ -34,7 +33,6 @@ export class OpenApiController {
     summary: 'Get the OpenAPI document',
     description: 'This document, in the format OpenAPI 3.1.',
     response: 'application/json',
-    responseExamples: '{"openapi":"3.1.0"}',
   })
   openApi(): string {
     return this.document.text(requestContext.required().listener === 'public' ? 'public' : 'management');
@@ -47,7 +45,6 @@ export class OpenApiController {
     summary: 'Show the OpenAPI document as a page',
     description: 'Shows this document in a browser, with forms that send requests.',
     response: 'text/html',
-    responseExamples: EXAMPLE_PAGE,
   })
   page(): Promise<string> {
     return readFile(new URL('views/docs.html', import.meta.url), 'utf8');

@@ -3,25 +3,14 @@ import { isBearerGuard } from '../../http/callers/bearer.guard.js';
 import { OperatorGuard } from '../../http/callers/operator.guard.js';
 import type { Route } from '../../http/routes/declared-routes.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import type { ApiExamples, ApiRouteDescription } from '../../platform/http/api-route.js';
+import type { ApiRouteDescription } from '../../platform/http/api-route.js';
 import { hasNoContent } from '../../platform/http/service-http-adapter.js';
 import type { RegisteredGrant } from '../../token/grant-registry.js';
 import { TokenRoute, type TokenRouteOptions } from '../../token/token-response.js';
 import { errorCodesOf, errorResponsesOf, errorSentence } from './errors.js';
-import { claimProperties, grantBodies, grantExamples, grantResponse, grantResponseExamples } from './grant-schemas.js';
+import { claimProperties, grantBodies, grantResponse } from './grant-schemas.js';
 import { operationIdOf } from './operation-ids.js';
-import {
-  anyOf,
-  type MediaExamples,
-  mediaExamples,
-  type ObjectSchema,
-  objectExamples,
-  oneOf,
-  patchOf,
-  responseSchemaOf,
-  type Schema,
-  schemaOf,
-} from './schemas.js';
+import { anyOf, oneOf, patchOf, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
 import { tagOf } from './tags.js';
 
 /** The authentication schemes. Routes refer to them by these names. */
@@ -36,8 +25,6 @@ const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MERGE_PATCH_TYPE = 'application/merge-patch+json';
 const BEGINS_WITH_BRACE = '^\\s*\\{';
-
-type Media = MediaExamples & { schema: Schema };
 
 /** JSON under a label by which a reader of the document does not parse the body (protocol §2.4). */
 const UNPARSED_JSON: Schema = {
@@ -98,50 +85,31 @@ function requestBody({ method, description }: Route): Schema {
   const formats = description.bodyFormats ?? ['json'];
   const isPatch = method === 'patch';
   const schemas = classes.map(isPatch ? patchOf : schemaOf);
-  const media = { schema: oneOf(schemas), ...bodyExamples(schemas, description.bodyExamples) };
-  const required = isPatch || isAnyRequired(media.schema);
-  if (!formats.includes('json')) return { required, content: { [FORM_TYPE]: media } };
+  const schema = oneOf(schemas);
+  const required = isPatch || isAnyRequired(schema);
+  if (!formats.includes('json')) return { required, content: { [FORM_TYPE]: { schema } } };
   return {
     required,
     content: {
-      ...(isPatch && { [MERGE_PATCH_TYPE]: media }),
-      ...contents(media, formats.includes('form') ? media : undefined),
+      ...(isPatch && { [MERGE_PATCH_TYPE]: { schema } }),
+      ...contents(schema, formats.includes('form') ? schema : undefined),
     },
   };
 }
 
-/** If the body has one of several forms, the titles begin with the `grant_type`. */
-function bodyExamples(schemas: ObjectSchema[], examples?: ApiExamples): MediaExamples {
-  const entries = schemas.flatMap((schema) =>
-    [...objectExamples(schema, examples, 'required')].map(([title, value]): [string, unknown] => {
-      const { grant_type } = value as { grant_type?: string };
-      return [schemas.length > 1 ? `${grant_type}: ${title}` : title, value];
-    }),
-  );
-  return mediaExamples(new Map(entries));
-}
-
 function grantRequestBody(token: TokenRouteOptions, grants: RegisteredGrant[]): Schema {
-  const mediaFor = (offered: RegisteredGrant[]) => ({
-    schema: grantBodies(offered, token),
-    ...grantExamples(offered, token),
-  });
   const withForm = grants.filter(({ form }) => form);
-  return { required: true, content: contents(mediaFor(grants), withForm.length > 0 ? mediaFor(withForm) : undefined) };
+  const form = withForm.length > 0 ? grantBodies(withForm, token) : undefined;
+  return { required: true, content: contents(grantBodies(grants, token), form) };
 }
 
 /** The service reads JSON under each Content-Type. It also reads a form if `form` describes one. */
-function contents(json: Media, form: Media | undefined): Schema {
-  const [first] = Object.values(json.examples ?? {});
-  const value = first ? first.value : json.example;
-  const text = value === undefined ? {} : { example: JSON.stringify(value) };
+function contents(json: Schema, form: Schema | undefined): Schema {
   return {
-    [JSON_TYPE]: json,
-    [FORM_TYPE]: form
-      ? { ...form, schema: { anyOf: [form.schema, JSON_LABELLED_AS_FORM] } }
-      : { schema: JSON_LABELLED_AS_FORM, ...text },
-    'text/plain': { schema: UNPARSED_JSON, ...text },
-    '*/*': { schema: UNPARSED_JSON, ...text },
+    [JSON_TYPE]: { schema: json },
+    [FORM_TYPE]: { schema: form ? { anyOf: [form, JSON_LABELLED_AS_FORM] } : JSON_LABELLED_AS_FORM },
+    'text/plain': { schema: UNPARSED_JSON },
+    '*/*': { schema: UNPARSED_JSON },
   };
 }
 
@@ -150,10 +118,7 @@ function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
 }
 
 function successResponses(
-  {
-    status,
-    description: { response, otherResponse, responseExamples, responseHeaders, redirects, withGrantClaims, mayCreate },
-  }: Route,
+  { status, description: { response, otherResponse, responseHeaders, redirects, withGrantClaims, mayCreate } }: Route,
   all: RegisteredGrant[],
   grants?: RegisteredGrant[],
 ): Schema {
@@ -164,28 +129,18 @@ function successResponses(
   const redirection = redirects && { 302: redirect };
   const headers = Object.fromEntries(headersOf(responseHeaders).map(({ name, ...header }) => [name, header]));
   const withHeaders = responseHeaders && { headers };
-  const success = (type: string, description: string, media: Schema) => ({
-    [status]: { description, ...withHeaders, content: { [type]: media } },
-    ...(mayCreate && { 201: { description: 'Created.', ...withHeaders, content: { [type]: media } } }),
+  const success = (description: string, schema: Schema, type = JSON_TYPE) => ({
+    [status]: { description, ...withHeaders, content: { [type]: { schema } } },
+    ...(mayCreate && { 201: { description: 'Created.', ...withHeaders, content: { [type]: { schema } } } }),
     ...redirection,
   });
   if (hasNoContent(status))
     return { [status]: { description: 'Success. The response has no content.' }, ...redirection };
-  if (grants) {
-    const schema = anyOf(grants.map(grantResponse));
-    return success(JSON_TYPE, 'The customer access token.', { schema, ...grantResponseExamples(grants) });
-  }
-  if (response === undefined)
-    return success(JSON_TYPE, 'Success. The response is an empty object.', { schema: EMPTY_OBJECT, example: {} });
-  if (typeof response === 'string')
-    return success(response, 'Success.', { schema: {}, ...(responseExamples && { example: responseExamples }) });
+  if (grants) return success('The customer access token.', anyOf(grants.map(grantResponse)));
+  if (response === undefined) return success('Success. The response is an empty object.', EMPTY_OBJECT);
+  if (typeof response === 'string') return success('Success.', {}, response);
   const schema = responseSchemaOf(response, withGrantClaims ? claimProperties(all) : {});
-  const examples = typeof responseExamples === 'string' ? undefined : responseExamples;
-  const forms = otherResponse ? [schema, responseSchemaOf(otherResponse)] : [schema];
-  return success(JSON_TYPE, 'Success.', {
-    schema: oneOf(forms),
-    ...mediaExamples(objectExamples(schema, examples, 'all')),
-  });
+  return success('Success.', otherResponse ? oneOf([schema, responseSchemaOf(otherResponse)]) : schema);
 }
 
 function securityOf({ guards, description }: Route, grants?: RegisteredGrant[]): Schema[] {

@@ -66,11 +66,6 @@ const ERRORS = {
   api: {
     description:
       'A backend gets a token for a customer of its organization, or creates a customer. It sends the access token of an agent with the scope `customers:own` as bearer token.',
-    examples: {
-      'a new customer': [],
-      'a known user of the organization': ['external_id'],
-      'a new token for a customer': ['entity_id'],
-    },
     response: AgentTokenFields,
     errors: () => Object.values(ERRORS).map((error) => error()),
   },

@@ -83,11 +83,6 @@ const ERRORS = {
   api: {
     description:
       'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',
-    examples: {
-      'for one token lifetime': [],
-      'with a code challenge': ['code_verifier'],
-      'and stay in this browser': ['code_verifier', 'remember'],
-    },
     errors: () => [
       OAuthError.invalidGrant('example'),
       ...Object.values(ERRORS).map((error) => error()),

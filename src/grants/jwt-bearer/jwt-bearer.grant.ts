@@ -96,11 +96,6 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   api: {
     description:
       "A user of an organization's own sign-in system gets a token (RFC 7523). `sub` of the assertion names the user, who has one customer on every device. The body may be a form.",
-    examples: {
-      'a user': [],
-      'sign the browser in': ['remember'],
-      'sign in, and keep the customer that a new user has in this browser': ['remember', 'link'],
-    },
     response: JwtBearerFields,
     errors: () => [OAuthError.invalidGrant('example'), ...Object.values(ERRORS).map((error) => error())],
   },

@@ -122,7 +122,6 @@ export class CustomerController {
     description:
       'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its links by transfer. With `browsers: true` no browser leads to the customer any more.',
     pathParameters: CUSTOMER_PATH,
-    bodyExamples: { tokens: [], 'tokens and browsers': ['browsers'] },
   })
   @HttpCode(200)
   async endSessions(

@@ -36,7 +36,6 @@ export class HealthController {
     summary: 'Liveness probe',
     description:
       'Succeeds while the process responds at all. With LIVENESS_OUTAGE_SECONDS, it fails with 503 after this time without the database. Restart the process if it fails.',
-    responseExamples: { '': { status: 'live', version: VERSION } },
     response: Health,
   })
   live(): Health {

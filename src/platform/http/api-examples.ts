@@ -38,5 +38,3 @@ export const EXAMPLE = {
   seconds: 1_795_348_800,
   cursor: 'EXAMPLE-CURSOR',
 } as const;
-
-export const EXAMPLE_PAGE = '<!doctype html>\n<html lang="en">…</html>';

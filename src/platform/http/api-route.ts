@@ -10,9 +10,6 @@ export interface ApiError {
   toBody(requestId: string): object;
 }
 
-/** Examples by their titles: the optional fields that the example has, or the whole example. */
-export type ApiExamples = Record<string, string[] | object>;
-
 /**
  * Describes a route in the OpenAPI document, in addition to the path, method, guards and status of its decorators. The
  * class-validator rules of a class become its schema.
@@ -32,16 +29,12 @@ export interface ApiRouteDescription {
    * form of one of them.
    */
   body?: Type<object> | Type<object>[];
-  /** The examples of the body. If omitted, one example with the required fields. */
-  bodyExamples?: ApiExamples;
   /** The accepted formats of the body; JSON by default. */
   bodyFormats?: ('json' | 'form')[];
   /** The class of a JSON response, or the media type of another response; an empty object by default. */
   response?: Type<object> | string;
   /** The other form of a JSON response, if the query decides which one it has. @internal */
   otherResponse?: Type<object>;
-  /** The examples of a JSON response, which otherwise has one with all fields, or the example of another response. */
-  responseExamples?: ApiExamples | string;
   /** Whether the response also has the claims that grants declare. @internal */
   withGrantClaims?: boolean;
   /** Whether the response is a file that a page loads. The document omits such a route. */
@@ -74,7 +67,7 @@ export const ApiInheritedRoutes = Reflector.createDecorator<Record<string, ApiRo
 export interface ApiPropertyText {
   /** One or two sentences for a caller who has not read the protocol. */
   description: string;
-  /** A valid value. If omitted, the example of a nested object is composed of the examples of its fields. */
+  /** A valid value. */
   example?: unknown;
 }
 

@@ -41,8 +41,6 @@ class AgentPage extends Page {
     query: OrganizationListQuery,
     page: AgentPage,
     response: AgentResponse,
-    exampleFields: ['password', 'scopes'],
-    exampleChange: 'name',
     deletion: ' and ends its tokens',
   }),
 )

@@ -42,10 +42,6 @@ export class ClientSecretController {
     description:
       'Generates a new secret. The old secret stays valid for a while, so that no request fails during the change.',
     pathParameters: { client_id: apiPropertyOf(NewSecret, 'client_id') },
-    bodyExamples: {
-      'the old secret stays valid for a day': [],
-      'the old secret stays valid for an hour': ['old_valid_for'],
-    },
     response: NewSecret,
     errors: () => [EDITOR_ERRORS.noServer(), tooManySecrets(EXAMPLE.laterTime)],
   })

@@ -42,8 +42,6 @@ class ClientPage extends Page {
     query: OrganizationListQuery,
     page: ClientPage,
     response: ClientResponse,
-    exampleFields: ['organization_id', 'client_secret', 'redirect_uris', 'scopes'],
-    exampleChange: 'name',
     deletion: ' and ends its tokens',
   }),
 )

@@ -18,21 +18,16 @@ interface EntryTexts {
   query: Type<object>;
   page: Type<object>;
   response: Type<object>;
-  /** The optional fields of the examples of new entries. */
-  exampleFields: string[];
-  /** The field of the example of a change. */
-  exampleChange: string;
   /** What a deletion does besides. */
   deletion?: string;
 }
 
 /** The descriptions of the routes of a list (protocol §9.1). */
 export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
-  const { query, page, response, exampleFields, exampleChange, deletion = '' } = texts;
+  const { query, page, response, deletion = '' } = texts;
   const { entry: body } = kind;
   const [noun, list] = [nounOf(kind), listOf(kind)];
   const pathParameters = { key: apiPropertyOf(response, kind.key.field) };
-  const bodyExamples = { '': exampleFields };
   const changeErrors = () => [
     EDITOR_ERRORS.fixedKey(kind),
     EDITOR_ERRORS.changedSince(),
@@ -50,7 +45,6 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       summary: `Create one of the ${list}`,
       description: 'Adds an entry. The process that responds uses it at once, the others within seconds.',
       body,
-      bodyExamples,
       response,
       responseHeaders,
       errors: () => [EDITOR_ERRORS.exists(kind)],
@@ -68,7 +62,6 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       pathParameters,
       requestHeaders,
       body,
-      bodyExamples,
       response,
       responseHeaders,
       mayCreate: true,
@@ -80,7 +73,6 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       pathParameters,
       requestHeaders,
       body,
-      bodyExamples: { '': [exampleChange] },
       response,
       responseHeaders,
       errors: changeErrors,

@@ -50,8 +50,6 @@ const TEXTS = entryRoutes(ORGANIZATIONS, {
   query: NamedListQuery,
   page: OrganizationPage,
   response: OrganizationResponse,
-  exampleFields: ['license', 'public_clients'],
-  exampleChange: 'name',
 });
 
 @AdminController('organizations')

@@ -35,8 +35,6 @@ class ResourceServerPage extends Page {
     query: PageQuery,
     page: ResourceServerPage,
     response: ResourceServerResponse,
-    exampleFields: ['secret'],
-    exampleChange: 'audiences',
   }),
 )
 export class ResourceServerController extends EntryController<ResourceServer> {
