@@ -7,7 +7,7 @@ import { agentActor, assertAgent, type Principal } from '../http/callers/princip
 import { ClientGuard } from '../http/callers/secret.guards.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
-import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters, requiredString } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -27,7 +27,7 @@ import {
   grantedScope,
   spaceDelimited,
 } from './agent-token-issuer.js';
-import { CLIENT_CREDENTIALS_ERRORS, ClientCredentials } from './client-credentials.js';
+import { ClientCredentials } from './client-credentials.js';
 
 /** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
 class CodeExchangeBody extends CredentialParameters {
@@ -120,15 +120,12 @@ export class AgentTokenController {
     bodyFormats: ['form', 'json'],
     response: TokenResponse,
     security: ['client', 'none'],
-    errors: () => [
-      OAuthError.unsupportedGrantType(),
-      OAuthError.invalidGrant('example'),
-      onlyAtPage(),
-      excessiveScope(),
-      ...Object.values(CLIENT_CREDENTIALS_ERRORS).map((error) => error()),
-      REQUEST_ERRORS.secretTwice(),
-      REQUEST_ERRORS.clientOfOtherHeader(),
-      OAuthError.rateLimited(1, 'example'),
+    errors: [
+      '400 invalid_grant',
+      '400 invalid_scope',
+      '400 unauthorized_client',
+      '400 unsupported_grant_type',
+      '429 temporarily_unavailable',
     ],
   })
   @HttpCode(200)

@@ -9,7 +9,7 @@ import { type AgentGrant, grantedScope } from './agent-token-issuer.js';
 
 const NAME = 'client_credentials';
 
-export const CLIENT_CREDENTIALS_ERRORS = {
+const ERRORS = {
   grantNotListed: () => OAuthError.unauthorizedClient(`grant_type: the client does not list ${NAME}`),
   noAgent: () => OAuthError.unauthorizedClient('client_id: the entry of the client names no agent of its organization'),
   invalidScope: () => OAuthError.invalidScope(),
@@ -30,10 +30,10 @@ export class ClientCredentials implements OnModuleInit {
 
   /** @throws OAuthError `unauthorized_client`, `invalid_scope`; 503 if the agent changes meanwhile */
   async grant(client: ClientApplication, requestedScope: string | undefined) {
-    if (!client.mayUse(NAME, true)) throw CLIENT_CREDENTIALS_ERRORS.grantNotListed();
+    if (!client.mayUse(NAME, true)) throw ERRORS.grantNotListed();
     const agent = await this.agentOf(client);
     const scope = grantedScope(requestedScope, client.scopes, agent.scopes);
-    if (scope === '') throw CLIENT_CREDENTIALS_ERRORS.invalidScope();
+    if (scope === '') throw ERRORS.invalidScope();
     const { clientId } = client;
     const grant: AgentGrant = { agentId: agent.id, organizationId: agent.organizationId, clientId, scope };
     const session = await this.sessions.ofClient(clientId, agent).catch((error: unknown) => {
@@ -45,7 +45,7 @@ export class ClientCredentials implements OnModuleInit {
   /** A public client has no agent, and an agent may have moved to another organization. */
   private async agentOf({ agentId, organizationId, clientType }: ClientApplication): Promise<Agent> {
     const agent = agentId !== null && clientType === 'server' ? await this.agents.byId(agentId) : undefined;
-    if (!agent || agent.organizationId !== organizationId) throw CLIENT_CREDENTIALS_ERRORS.noAgent();
+    if (!agent || agent.organizationId !== organizationId) throw ERRORS.noAgent();
     return agent;
   }
 }

@@ -3,18 +3,11 @@ import { AgentGuard } from '../http/callers/bearer.guard.js';
 import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../http/callers/principal.js';
 import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerRecords } from './customer-records.js';
-import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
-
-const errors = () => [
-  ...NAMED_CUSTOMER_ERRORS(),
-  OAuthError.insufficientScope(CUSTOMERS_MANAGE),
-  OAuthError.rateLimited(1, 'example'),
-];
+import { NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
 /** Lets the backend of an organization export and erase its customers (protocol §4.16). */
 @PublicController('v2/customer')
@@ -31,7 +24,7 @@ export class CustomerDataController {
     summary: 'Get everything that is stored about a customer of your organization',
     description: 'The rows of all tables about a customer. The caller is an agent with the scope `customers:manage`.',
     response: CustomerExport,
-    errors,
+    errors: ['429 temporarily_unavailable'],
   })
   @HttpCode(200)
   async export(
@@ -50,7 +43,7 @@ export class CustomerDataController {
     summary: 'Erase a customer of your organization, and end its tokens',
     description:
       'Deletes what is stored about a customer. The caller is an agent with the scope `customers:manage`. The response is the same if the organization has no such customer.',
-    errors,
+    errors: ['429 temporarily_unavailable'],
   })
   @HttpCode(200)
   async erase(

@@ -14,7 +14,7 @@ import {
 import type { Browser } from '../http/routes/client-request.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
-import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { party } from '../platform/audit/audit.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
@@ -22,7 +22,7 @@ import { Optional } from '../platform/validation/validation.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { BROWSERS, EndSessionsService } from './end-sessions.service.js';
 import { IdentityCookies } from './identity-cookies.js';
-import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
+import { NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
 class CustomerEndSessionsBody extends NamedCustomerBody {
   @Optional()
@@ -50,14 +50,7 @@ export class EndSessionsController {
     summary: 'End all sessions of a customer',
     description:
       'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its devices by transfer. With `browsers: true` no browser leads to the customer any more. The caller is the customer, or an agent with the scope `customers:own`. A token that is requested after the response is valid.',
-    errors: () => [
-      ...NAMED_CUSTOMER_ERRORS(),
-      REQUEST_ERRORS.customerOfOther(),
-      externalIdOfCustomer(),
-      OAuthError.invalidRequest(COOKIES_NEEDED),
-      OAuthError.insufficientScope(CUSTOMERS_OWN),
-      OAuthError.rateLimited(1, 'example'),
-    ],
+    errors: ['403 insufficient_scope', '429 temporarily_unavailable'],
   })
   @HttpCode(200)
   async end(

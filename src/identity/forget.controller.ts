@@ -4,7 +4,6 @@ import { GROUP_ID, GROUP_ID_RULE } from '../customer/customer.js';
 import type { Browser } from '../http/routes/client-request.js';
 import { CallingBrowser, ClientRequest } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
-import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
@@ -53,7 +52,6 @@ export class ForgetController {
     summary: 'Forget this browser in an organization',
     description:
       'The next request by the grant `cookie` from this browser creates a new customer. Send the request with credentials. Access tokens stay valid. The response is the same without cookies.',
-    errors: () => [REQUEST_ERRORS.organizationUnknown(), REQUEST_ERRORS.clientOutsideOrganization()],
   })
   @HttpCode(200)
   async forget(

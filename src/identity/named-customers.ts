@@ -26,19 +26,6 @@ export class NamedCustomerBody {
   external_id?: string;
 }
 
-const ERRORS = {
-  noCustomer: () => OAuthError.invalidRequest('customer_id: required, or external_id'),
-  bothIds: () => OAuthError.invalidRequest('external_id: must not be sent with customer_id'),
-};
-
-/** Why an agent's `customer_id` or `external_id` is rejected. */
-export const NAMED_CUSTOMER_ERRORS = () => [
-  ERRORS.noCustomer(),
-  ERRORS.bothIds(),
-  unknownCustomer({ customer_id: EXAMPLE.entityId }),
-  unknownCustomer({ external_id: EXAMPLE.externalId }),
-];
-
 /** Finds the customer that an agent names, and never creates one. */
 @Injectable()
 export class NamedCustomers {
@@ -66,9 +53,10 @@ export class NamedCustomers {
    */
   async find({ organizationId }: AgentPrincipal, named: NamedCustomerBody): Promise<string | undefined> {
     const { customer_id, external_id } = named;
-    if (customer_id !== undefined && external_id !== undefined) throw ERRORS.bothIds();
+    if (customer_id !== undefined && external_id !== undefined)
+      throw OAuthError.invalidRequest('external_id: must not be sent with customer_id');
     if (external_id !== undefined) return this.users.find(organizationId, external_id);
-    if (customer_id === undefined) throw ERRORS.noCustomer();
+    if (customer_id === undefined) throw OAuthError.invalidRequest('customer_id: required, or external_id');
     const customer = await this.customers.find(customer_id);
     return customer?.organization_id === organizationId ? customer_id : undefined;
   }

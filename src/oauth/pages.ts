@@ -7,12 +7,10 @@ import { OAuthError } from './oauth-error.js';
 
 export const MAX_PAGE_ENTRIES = 200;
 
-const LIMIT_RULE = `must be 1 to ${MAX_PAGE_ENTRIES}`;
-
 /** The query of a list that is read page by page. */
 export class PageQuery {
   @Optional()
-  @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: LIMIT_RULE })
+  @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: `must be 1 to ${MAX_PAGE_ENTRIES}` })
   @ApiProperty(
     `The maximum number of entries of the page: 1 to ${MAX_PAGE_ENTRIES}. ${MAX_PAGE_ENTRIES} if omitted.`,
     '50',
@@ -27,10 +25,6 @@ export class Page {
   @ApiOptionalString('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next_cursor?: string;
 }
-
-const unknownCursor = () => OAuthError.invalidRequest('cursor: not a next_cursor of this list');
-
-export const PAGE_ERRORS = () => [OAuthError.invalidRequest(`limit: ${LIMIT_RULE}`), unknownCursor()];
 
 /** The first word of a cursor. A later release that reads cursors differently uses another version. */
 const VERSION = '1';
@@ -57,6 +51,7 @@ export function rangeOf(list: string, { cursor, limit }: PageQuery): { after: st
 
 function keyOf(list: string, cursor: string): string {
   const [cursorList, key = '', ...furtherWords] = decodeCursor(cursor) ?? [];
-  if (cursorList !== list || furtherWords.length > 0 || !IDENTIFIER.test(key)) throw unknownCursor();
+  if (cursorList !== list || furtherWords.length > 0 || !IDENTIFIER.test(key))
+    throw OAuthError.invalidRequest('cursor: not a next_cursor of this list');
   return key;
 }

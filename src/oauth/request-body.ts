@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { headerValues } from '../platform/request-context/request-context.js';
 import { withoutByteOrderMark } from '../platform/validation/text-rules.js';
 import { parseForm } from './form.js';
-import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
+import { OAuthError } from './oauth-error.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
 /** A larger body is read and discarded up to this size, so that the client receives the error response. */
@@ -98,7 +98,8 @@ export function readText(request: IncomingMessage): Promise<string> {
 /** @throws OAuthError also for a repeated name, even if an escape sequence disguises it (protocol §2.4) */
 export function parseJsonObject(text: string): Record<string, unknown> {
   const value = parseJson(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw REQUEST_ERRORS.noJsonObject();
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw OAuthError.invalidRequest('body: must be a JSON object');
   const { members, depth } = scan(text);
   if (depth > MAX_NESTING_LEVELS)
     throw OAuthError.invalidRequest(`body: nested deeper than ${MAX_NESTING_LEVELS} levels`);

@@ -1,6 +1,6 @@
 import type { HttpException } from '@nestjs/common';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
+import { OAuthError } from './oauth-error.js';
 
 /** How the message begins of what NestJS makes of Express' URIError for a path with invalid percent-encoding. */
 const UNDECODED_PATH = 'Failed to decode param';
@@ -11,7 +11,8 @@ export function errorOf(thrown: unknown): OAuthError {
   const status = statusOf(thrown);
   if (status === undefined) return OAuthError.serverError(thrown);
   const { message, cause = thrown } = thrown as Error;
-  if (status === 400 && message.startsWith(UNDECODED_PATH)) return REQUEST_ERRORS.pathEncoding();
+  if (status === 400 && message.startsWith(UNDECODED_PATH))
+    return OAuthError.invalidRequest('path: invalid percent-encoding');
   if (status >= 500) return OAuthError.ofStatus(status, { cause: status === 503 ? cause : thrown });
   // the message for an unknown route has the path that the caller sent
   return OAuthError.ofStatus(status, requestContext.required().matchedRoute === 'none' ? {} : { reason: message });

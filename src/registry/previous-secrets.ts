@@ -43,7 +43,7 @@ export function withNewSecret(
   return { secretHash: hash, previousSecrets };
 }
 
-export const tooManySecrets = (firstEnd: string) =>
+const tooManySecrets = (firstEnd: string) =>
   OAuthError.conflict(
     `client_id: ${MAX_PREVIOUS_SECRETS} earlier secrets are still valid, one until ${firstEnd}; wait, or change client_secret, which ends them`,
   );

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Counter } from 'prom-client';
-import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { DatabaseStart } from '../platform/database/database-start.js';
@@ -119,14 +119,15 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   requireClient(clientId: string, origin: string | undefined): ClientApplication {
     const client = this.client(clientId);
     if (!client) throw REQUEST_ERRORS.clientUnknown();
-    if (origin !== undefined && !this.memory.origins.has(clientId, origin)) throw REQUEST_ERRORS.foreignOrigin();
+    if (origin !== undefined && !this.memory.origins.has(clientId, origin))
+      throw OAuthError.invalidRequest("Origin: not one of the client's");
     return client;
   }
 
   /** @throws OAuthError `invalid_request` */
   requireOrganization(client: ClientApplication, organizationId: string): Organization {
     const organization = this.organization(organizationId);
-    if (!organization) throw REQUEST_ERRORS.organizationUnknown();
+    if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
     requestContext.set({ organizationId });
     if (!organization.admits(client)) throw REQUEST_ERRORS.clientOutsideOrganization();
     return organization;

@@ -3,7 +3,6 @@ import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
 import { ClientAuthentication, CredentialParameters } from '../http/callers/client-authentication.js';
 import { ClientRequest } from '../http/routes/parameter.decorators.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
@@ -39,7 +38,7 @@ export class CustomerRevocationController {
     description:
       'Ends an access token of a customer with what was made with it, or a refresh token with its session. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
     bodyFormats: ['form', 'json'],
-    errors: () => [OAuthError.invalidClient('example')],
+    errors: ['401 invalid_client'],
   })
   @HttpCode(200)
   async revoke(

@@ -5,7 +5,6 @@ import { Actor, USER_VERIFIED } from '../access-token/session-claims.js';
 import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
 import type { CustomerPrincipal } from '../http/callers/principal.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -94,7 +93,7 @@ export class CustomerTokenController {
     summary: 'End the customer token of the request, and what was made with it',
     description:
       'Ends the access tokens of the session of the bearer token, and everything that was made with them by an identity transfer. Accepts an expired token too. The browser still leads to the customer.',
-    errors: () => [OAuthError.rateLimited(1, 'example')],
+    errors: ['429 temporarily_unavailable'],
   })
   async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
     const counted = this.revocationLimit.take();

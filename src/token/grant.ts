@@ -144,7 +144,7 @@ export interface GrantDescription {
   /** The class that describes the fields of `responds` and `mayRespond`. */
   response?: Type<object>;
   /** The errors of the grant, in addition to those of the endpoint. */
-  errors?: () => ApiError[];
+  errors?: readonly ApiError[];
 }
 
 /** What a grant declares about its proofs. The endpoint and the stores enforce it. */

@@ -88,12 +88,6 @@ export class TokenController {
       },
     },
     response: TokenResponse,
-    errors: () => [
-      TOKEN_ERRORS.groupId(),
-      TOKEN_ERRORS.organizationOfPath(),
-      TOKEN_ERRORS.noGroups(),
-      TOKEN_ERRORS.sharedGroups(),
-    ],
   })
   @HttpCode(200)
   groupToken(

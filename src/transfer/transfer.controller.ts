@@ -2,9 +2,7 @@ import { HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { BearerGuard } from '../http/callers/bearer.guard.js';
 import type { Principal } from '../http/callers/principal.js';
-import { CUSTOMERS_OWN } from '../http/callers/principal.js';
 import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
-import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { ChecksOrigin } from '../platform/http/route-parameters.js';
@@ -26,18 +24,7 @@ export class TransferController {
     description:
       'The first device calls this route and hands the transfer token to the second device, for example as a QR code. The second device redeems it by the grant `identity_token`. The caller is the customer, or an agent with the scope `customers:own`.',
     response: TransferResponse,
-    errors: () => [
-      REQUEST_ERRORS.clientUnknown(),
-      REQUEST_ERRORS.foreignOrigin(),
-      REQUEST_ERRORS.clientOutsideOrganization(),
-      REQUEST_ERRORS.customerRequired(),
-      REQUEST_ERRORS.customerUnknown(),
-      REQUEST_ERRORS.customerOfOther(),
-      REQUEST_ERRORS.challengeRequired(),
-      OAuthError.invalidGrant('example'),
-      OAuthError.insufficientScope(CUSTOMERS_OWN),
-      OAuthError.rateLimited(1, 'example'),
-    ],
+    errors: ['400 invalid_grant', '403 insufficient_scope', '429 temporarily_unavailable'],
   })
   @HttpCode(200)
   async create(

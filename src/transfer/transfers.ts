@@ -77,7 +77,7 @@ export class Transfers {
   }
 
   private async ofAgent(agent: AgentPrincipal, customerId: string | undefined, content: CodeContent): Promise<string> {
-    if (customerId === undefined) throw REQUEST_ERRORS.customerRequired();
+    if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
     const { organizationId } = agent;
     if (!(await this.customerService.find(customerId, organizationId))) throw REQUEST_ERRORS.customerUnknown();
     // After the lookup, so that made-up customer ids take no counters in memory.

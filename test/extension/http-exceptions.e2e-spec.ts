@@ -172,7 +172,10 @@ class ThrowingController {
   }
 
   @Post('described')
-  @ApiRoute({ summary: 'Throw', errorStatuses: [402, 410, 422, 502] })
+  @ApiRoute({
+    summary: 'Throw',
+    errors: ['402 invalid_request', '410 invalid_request', '422 invalid_request', '502 server_error'],
+  })
   declared(): never {
     throw thrown();
   }

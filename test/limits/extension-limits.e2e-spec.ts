@@ -14,35 +14,35 @@ class GuessController {
   constructor(private readonly limits: Limits<typeof DECLARED & { undeclared: '1/1' }>) {}
 
   @Get('one')
-  @ApiRoute({ summary: 'Guess for one key', errorStatuses: [429] })
+  @ApiRoute({ summary: 'Guess for one key', errors: ['429 temporarily_unavailable'] })
   one(): object {
     this.limits.take('qr_guess', 'one');
     return {};
   }
 
   @Get('other')
-  @ApiRoute({ summary: 'Guess for a long key', errorStatuses: [429] })
+  @ApiRoute({ summary: 'Guess for a long key', errors: ['429 temporarily_unavailable'] })
   other(): object {
     this.limits.take('qr_guess', 'x'.repeat(100_000));
     return {};
   }
 
   @Get('padded')
-  @ApiRoute({ summary: 'Guess for a key with spaces at its end', errorStatuses: [429] })
+  @ApiRoute({ summary: 'Guess for a key with spaces at its end', errors: ['429 temporarily_unavailable'] })
   padded(): object {
     this.limits.take('qr_guess', 'one   ');
     return {};
   }
 
   @Get('network')
-  @ApiRoute({ summary: 'Start', errorStatuses: [429] })
+  @ApiRoute({ summary: 'Start', errors: ['429 temporarily_unavailable'] })
   network(): object {
     this.limits.takeForNetwork('qr_start');
     return {};
   }
 
   @Get('outage')
-  @ApiRoute({ summary: 'Guess while another system is unavailable', errorStatuses: [429, 503] })
+  @ApiRoute({ summary: 'Guess while another system is unavailable', errors: ['429 temporarily_unavailable'] })
   outage(): object {
     const [guess, start] = [this.limits.take('qr_guess', 'one'), this.limits.takeForNetwork('qr_start')];
     for (const taken of [guess, guess, start]) taken.giveBack();

@@ -167,7 +167,11 @@ class CodeController {
   }
 
   @Post('of_caller')
-  @ApiRoute({ summary: 'Issue a code of a caller', response: IssuedCodeResponse, errorStatuses: [429] })
+  @ApiRoute({
+    summary: 'Issue a code of a caller',
+    response: IssuedCodeResponse,
+    errors: ['429 temporarily_unavailable'],
+  })
   @HttpCode(200)
   async issueForCaller(
     @Caller(BearerGuard) caller: Principal,

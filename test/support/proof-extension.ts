@@ -105,7 +105,11 @@ class ProofController {
   constructor(private readonly proofs: Proofs) {}
 
   @Post()
-  @ApiRoute({ summary: 'Create a proof of a customer', response: CreateResponse, errorStatuses: [429] })
+  @ApiRoute({
+    summary: 'Create a proof of a customer',
+    response: CreateResponse,
+    errors: ['429 temporarily_unavailable'],
+  })
   @HttpCode(200)
   create(
     @Caller(BearerGuard) principal: Principal,

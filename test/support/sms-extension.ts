@@ -39,7 +39,7 @@ class SmsController {
   ) {}
 
   @Post()
-  @ApiRoute({ summary: 'Send a code by SMS', errorStatuses: [429, 503] })
+  @ApiRoute({ summary: 'Send a code by SMS', errors: ['429 temporarily_unavailable'] })
   @HttpCode(200)
   async start(@ClientRequest(SmsStartBody) { body }: ClientRequest<SmsStartBody>): Promise<object> {
     this.limits.takeForNetwork('sms_network');
@@ -85,7 +85,11 @@ class LinkController {
   ) {}
 
   @Post()
-  @ApiRoute({ summary: 'Create a link that signs a customer in once', response: LinkResponse, errorStatuses: [429] })
+  @ApiRoute({
+    summary: 'Create a link that signs a customer in once',
+    response: LinkResponse,
+    errors: ['429 temporarily_unavailable'],
+  })
   @HttpCode(200)
   async create(
     @Caller(AgentGuard('links:create')) agent: AgentPrincipal,

@@ -34,7 +34,11 @@ export class AgentLinkController {
   ) {}
 
   @Post()
-  @ApiRoute({ summary: 'Create a link for the grant agent_link', response: StartResponse, errorStatuses: [429] })
+  @ApiRoute({
+    summary: 'Create a link for the grant agent_link',
+    response: StartResponse,
+    errors: ['429 temporarily_unavailable'],
+  })
   @HttpCode(200)
   async start(
     @Caller(AgentGuard('agent_link:create')) agent: AgentPrincipal,

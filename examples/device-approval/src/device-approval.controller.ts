@@ -26,7 +26,11 @@ export class DeviceApprovalController {
   ) {}
 
   @Post('start')
-  @ApiRoute({ summary: 'Get the codes of a new device', response: StartResponse, errorStatuses: [429] })
+  @ApiRoute({
+    summary: 'Get the codes of a new device',
+    response: StartResponse,
+    errors: ['429 temporarily_unavailable'],
+  })
   @HttpCode(200)
   start(
     @ClientRequest(StartBody, { grant: 'device_approval' }) { client, body }: ClientRequest<StartBody>,
@@ -36,7 +40,7 @@ export class DeviceApprovalController {
   }
 
   @Post('decide')
-  @ApiRoute({ summary: 'Approve or deny a new device', errorStatuses: [429] })
+  @ApiRoute({ summary: 'Approve or deny a new device', errors: ['429 temporarily_unavailable'] })
   @HttpCode(200)
   async decide(
     @Caller(CustomerGuard) customer: CustomerPrincipal,

@@ -30,7 +30,11 @@ export class PhoneCodeController {
 
   /** Sends a code. A repeated request sends another one, which replaces the earlier one. */
   @Post()
-  @ApiRoute({ summary: 'Send a code for the grant phone_code', response: StartResponse, errorStatuses: [429, 503] })
+  @ApiRoute({
+    summary: 'Send a code for the grant phone_code',
+    response: StartResponse,
+    errors: ['429 temporarily_unavailable'],
+  })
   @HttpCode(200)
   async start(
     @ClientRequest(StartBody, { grant: 'phone_code' }) { body, client, organization }: ClientRequest<StartBody>,

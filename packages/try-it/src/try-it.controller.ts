@@ -10,7 +10,7 @@ import { readPageFiles } from './page-files.js';
 
 const PAGE = {
   response: 'text/html',
-  errors: () => [OAuthError.notFound()],
+  errors: ['404 not_found'],
 } as const;
 
 /** Admits only what the service itself serves. Scripts cannot write markup: they need a trusted type for it. */

@@ -1,7 +1,7 @@
 import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { queryOf } from '../../oauth/form.js';
-import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { readBody } from '../../oauth/request-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
@@ -28,7 +28,6 @@ const FORM = {
 };
 
 const foreignOrigin = () => OAuthError.invalidRequest('Origin: must be the origin of this service');
-const limited = () => OAuthError.rateLimited(1, 'example');
 
 const EXAMPLE_REQUEST = new URLSearchParams({
   response_type: 'code',
@@ -79,13 +78,7 @@ export class PageController {
       'Open this URL in the browser of an agent. The agent signs in and allows the access. The page then redirects to the application with a code or a token.',
     query: AuthorizationQuery,
     redirects: true,
-    errors: () => [
-      OAuthError.invalidRequest('client_id: required'),
-      REQUEST_ERRORS.clientUnknown(),
-      OAuthError.invalidRequest('redirect_uri: required'),
-      REQUEST_ERRORS.redirectUriUnknown(),
-      limited(),
-    ],
+    errors: ['429 temporarily_unavailable'],
   })
   authorize(@Req() request: Request): Promise<string> {
     return this.respond(request, queryOf(request.originalUrl), (authorization, agent) =>
@@ -98,7 +91,7 @@ export class PageController {
     ...FORM,
     summary: 'Submit the form of the consent page',
     body: ConsentForm,
-    errors: () => [foreignOrigin(), limited()],
+    errors: ['429 temporarily_unavailable'],
   })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {
@@ -116,7 +109,7 @@ export class PageController {
     ...FORM,
     summary: 'Submit the form of the sign-in page',
     body: SignInForm,
-    errors: () => [foreignOrigin(), limited()],
+    errors: ['429 temporarily_unavailable'],
   })
   async beginSession(@Req() request: Request): Promise<string> {
     const form = await this.readForm(SignInForm, request);
@@ -142,7 +135,6 @@ export class PageController {
     summary: 'Sign the agent out',
     description: 'Ends the session of the agent in this browser. Only the page itself sends this form.',
     body: RequestForm,
-    errors: () => [foreignOrigin()],
   })
   async endSession(@Req() request: Request): Promise<string> {
     await this.readForm(RequestForm, request);

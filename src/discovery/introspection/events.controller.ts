@@ -1,7 +1,6 @@
 import { applyDecorators, Get, HttpCode, Post, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601, Matches } from 'class-validator';
 import type { Request, Response } from 'express';
-import { CREDENTIAL_ERRORS } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -14,12 +13,11 @@ import type { ReadableEvents, ResourceServer } from '../../registry/resource-ser
 import { EVENT_KINDS, type EventKind } from '../../session/feed/customer-event.entity.js';
 import type { PublishedEvent } from '../../session/feed/event-pages.js';
 import { eventCursorOf, parseEventCursor } from './feed-cursors.js';
-import { FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
+import { FeedBody, FeedQuery, unknownCursor } from './feed-query.js';
 import { EventReader } from './feed-reader.js';
 
 const KIND = EVENT_KINDS.join('|').replaceAll('.', '\\.');
 const KINDS_RULE = `must be kinds of events, separated by commas: ${EVENT_KINDS.join(', ')}`;
-const notReadable = () => OAuthError.insufficientEntry('events');
 
 const AreKinds = () =>
   applyDecorators(
@@ -90,13 +88,6 @@ class EventsPage {
 
 const DESCRIPTION =
   'A service that stores data of customers learns that a visitor became a user or was linked to one, and that a customer was erased or its sessions ended. A resource server gets the events of the organizations in its entry, the operator all events.';
-const EVENTS_ERRORS = [
-  FEED_ERRORS.unknownCursor(),
-  FEED_ERRORS.wait(),
-  OAuthError.invalidRequest(`kinds: ${KINDS_RULE}`),
-  notReadable(),
-];
-
 /** The events of customers, for services that store data of customers (protocol §7.8). */
 @ManagementController('oauth2/events')
 export class EventsController {
@@ -108,7 +99,6 @@ export class EventsController {
     description: DESCRIPTION,
     response: EventsPage,
     security: ['resource_server', 'operator'],
-    errors: () => EVENTS_ERRORS,
   })
   async read(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
@@ -125,7 +115,6 @@ export class EventsController {
     bodyFormats: ['form', 'json'],
     response: EventsPage,
     security: ['resource_server', 'operator', 'none'],
-    errors: () => [...EVENTS_ERRORS, ...CREDENTIAL_ERRORS],
   })
   @HttpCode(200)
   async readByBody(
@@ -143,7 +132,7 @@ export class EventsController {
   ): Promise<EventsPage> {
     const isVisible = visibilityFor(readableEvents(caller), kinds?.split(','));
     const after = cursor === undefined ? undefined : parseEventCursor(cursor);
-    if (cursor !== undefined && !after) throw FEED_ERRORS.unknownCursor();
+    if (cursor !== undefined && !after) throw unknownCursor();
     const disconnected = disconnectSignal(request.res as Response);
     const page = await this.reader.read({ after, waitSeconds: Number(wait), isVisible, disconnected });
     return { events: page.entries, cursor: eventCursorOf(page.end), complete: page.isComplete };
@@ -153,7 +142,8 @@ export class EventsController {
 /** The organizations whose events the caller reads. @throws OAuthError `insufficient_scope` */
 function readableEvents(caller: ResourceServer | undefined): ReadableEvents {
   if (!caller) return 'all';
-  if (caller.events === null || !caller.audiences.includes('customer-api')) throw notReadable();
+  if (caller.events === null || !caller.audiences.includes('customer-api'))
+    throw OAuthError.insufficientEntry('events');
   return caller.events;
 }
 

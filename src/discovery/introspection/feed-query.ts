@@ -45,7 +45,4 @@ export class FeedBody extends CredentialParameters implements FeedQuery {
   wait?: number | string;
 }
 
-export const FEED_ERRORS = {
-  unknownCursor: () => OAuthError.invalidRequest('after: not a cursor of this feed'),
-  wait: () => OAuthError.invalidRequest('wait: must be 0 to 25'),
-};
+export const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');

@@ -4,7 +4,7 @@ import type { Counter } from 'prom-client';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
 import { Actor, type Audience, USER_VERIFIED } from '../../access-token/session-claims.js';
-import { CREDENTIAL_ERRORS, CredentialParameters } from '../../http/callers/client-authentication.js';
+import { CredentialParameters } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard, SecretClientGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -139,7 +139,6 @@ export class IntrospectionController {
     response: IntrospectionResponse,
     withGrantClaims: true,
     security: ['resource_server', 'operator', 'none'],
-    errors: () => CREDENTIAL_ERRORS,
   })
   @HttpCode(200)
   async introspect(
@@ -165,7 +164,6 @@ export class IntrospectionController {
       'Ends an access token with its descendants, or a refresh token with its session. A client ends its own tokens, the operator any token. The response is the same for an invalid token.',
     bodyFormats: ['form', 'json'],
     security: ['client', 'operator', 'none'],
-    errors: () => CREDENTIAL_ERRORS,
   })
   @HttpCode(200)
   async revoke(

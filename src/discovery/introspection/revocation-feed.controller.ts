@@ -1,7 +1,6 @@
 import { Get, HttpCode, Post, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601 } from 'class-validator';
 import type { Request, Response } from 'express';
-import { CREDENTIAL_ERRORS } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -12,7 +11,7 @@ import { ApiEnum, ApiOptionalInteger, ApiString, Nested, Optional } from '../../
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { isVisibleIn, parseRevocationCursor, revocationCursorOf, viewOf } from './feed-cursors.js';
-import { FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
+import { FeedBody, FeedQuery, unknownCursor } from './feed-query.js';
 import { RevocationReader } from './feed-reader.js';
 
 const EXAMPLE_ENTRIES = [
@@ -77,7 +76,6 @@ export class RevocationFeedController {
     description: DESCRIPTION,
     response: FeedPage,
     security: ['resource_server', 'operator'],
-    errors: () => [FEED_ERRORS.unknownCursor(), FEED_ERRORS.wait()],
   })
   async read(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
@@ -94,7 +92,6 @@ export class RevocationFeedController {
     bodyFormats: ['form', 'json'],
     response: FeedPage,
     security: ['resource_server', 'operator', 'none'],
-    errors: () => [FEED_ERRORS.unknownCursor(), FEED_ERRORS.wait(), ...CREDENTIAL_ERRORS],
   })
   @HttpCode(200)
   async readByBody(
@@ -112,7 +109,7 @@ export class RevocationFeedController {
   ): Promise<FeedPage> {
     const view = caller ? viewOf(caller.audiences) : 'all';
     const cursor = after === undefined ? undefined : parseRevocationCursor(after);
-    if (after !== undefined && !cursor) throw FEED_ERRORS.unknownCursor();
+    if (after !== undefined && !cursor) throw unknownCursor();
     // a caller that has read another view lacks revocations at lower positions, so that it reads everything again
     const start = cursor?.view === view ? cursor : undefined;
     const disconnected = disconnectSignal(request.res as Response);

@@ -2,7 +2,6 @@ import { isAgentGuard, isBearerGuard } from '../../http/callers/bearer.guard.js'
 import { OperatorGuard } from '../../http/callers/operator.guard.js';
 import { isCustomerRoute } from '../../http/routes/customer-cors.js';
 import type { Route } from '../../http/routes/declared-routes.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import type { ApiError } from '../../platform/http/api-route.js';
 import type { RegisteredGrant } from '../../token/grant-registry.js';
@@ -10,50 +9,40 @@ import type { TokenRouteOptions } from '../../token/token-response.js';
 import type { Schema } from './schemas.js';
 
 /** The codes of a route's errors, by their statuses in ascending order. */
-export type ErrorCodes = Map<number, Set<string>>;
+export type ErrorCodes = Map<string, Set<string>>;
 
-type StatusAndCode = Pick<ApiError, 'status' | 'code'>;
-
-const INVALID_REQUEST = { status: 400, code: 'invalid_request' };
-const OF_EVERY_ROUTE = [
-  { status: 500, code: 'server_error' },
-  { status: 503, code: 'temporarily_unavailable' },
-];
-const OF_BODIES = [
-  INVALID_REQUEST,
-  { status: 413, code: 'payload_too_large' },
-  { status: 415, code: 'invalid_request' },
-];
-const RATE_LIMITED = { status: 429, code: 'temporarily_unavailable' };
-const INSUFFICIENT_SCOPE = { status: 403, code: 'insufficient_scope' };
+const INVALID_REQUEST: ApiError = '400 invalid_request';
+const OF_EVERY_ROUTE: ApiError[] = ['500 server_error', '503 temporarily_unavailable'];
+const OF_BODIES: ApiError[] = [INVALID_REQUEST, '413 payload_too_large', '415 invalid_request'];
 
 /** The routes declare their own errors; the others follow from the route. */
 export function errorCodesOf(route: Route, token?: TokenRouteOptions, grants?: RegisteredGrant[]): ErrorCodes {
   const { guards, parameters, path, description } = route;
-  const { body, query, security = [], errors, errorStatuses = [] } = description;
+  const { body, query, security = [], errors = [] } = description;
   const isOperator = guards.includes(OperatorGuard);
   const needsRole = isOperator || security.includes('operator');
   const hasBearer = isOperator || guards.some(isBearerGuard) || grants?.some(({ agentScope }) => agentScope);
   const checksOrigin = parameters.checksClient || (guards.some(isBearerGuard) && isCustomerRoute(route));
   const isCalledByAgent = guards.some(isAgentGuard) || grants?.some(({ agentScope }) => agentScope);
-  const all: StatusAndCode[] = [
+  const all: ApiError[] = [
     ...(body || grants ? OF_BODIES : []),
     ...(query || checksOrigin || path.includes('{') ? [INVALID_REQUEST] : []),
-    ...(grants ? [{ status: 400, code: 'unauthorized_client' }] : []),
-    ...(token && !token.grantType ? [{ status: 400, code: 'unsupported_grant_type' }] : []),
-    ...(hasBearer ? [{ status: 401, code: 'invalid_token' }] : []),
-    ...(security.length > 0 ? [{ status: 401, code: 'invalid_client' }] : []),
-    ...(isCalledByAgent || needsRole ? [INSUFFICIENT_SCOPE] : []),
-    ...(isOperator ? [{ status: 404, code: 'not_found' }] : []),
-    ...(parameters.checksClient || grants ? [RATE_LIMITED] : []),
-    ...(errors?.() ?? []),
-    ...(grants?.flatMap(({ api }) => api?.errors?.() ?? []) ?? []),
-    ...errorStatuses.map((status) => OAuthError.ofStatus(status)),
+    ...(grants ? ['400 unauthorized_client' as const] : []),
+    ...(token && !token.grantType ? ['400 unsupported_grant_type' as const] : []),
+    ...(hasBearer ? ['401 invalid_token' as const] : []),
+    ...(security.length > 0 ? ['401 invalid_client' as const] : []),
+    ...(isCalledByAgent || needsRole ? ['403 insufficient_scope' as const] : []),
+    ...(isOperator ? ['404 not_found' as const] : []),
+    ...(parameters.checksClient || grants ? ['429 temporarily_unavailable' as const] : []),
+    ...errors,
+    ...(grants?.flatMap(({ api }) => api?.errors ?? []) ?? []),
     ...OF_EVERY_ROUTE,
   ];
   const codes: ErrorCodes = new Map();
-  for (const { status, code } of all.sort((one, other) => one.status - other.status))
+  for (const error of all.sort()) {
+    const [status = '', code = ''] = error.split(' ');
     codes.set(status, (codes.get(status) ?? new Set()).add(code));
+  }
   return codes;
 }
 

@@ -67,7 +67,6 @@ const ERRORS = {
     description:
       'A backend gets a token for a customer of its organization, or creates a customer. It sends the access token of an agent with the scope `customers:own` as bearer token.',
     response: AgentTokenFields,
-    errors: () => Object.values(ERRORS).map((error) => error()),
   },
 })
 export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {

@@ -35,7 +35,6 @@ const ERRORS = {
   api: {
     description:
       'Creates a customer for a web view, a native app, or a page whose browser blocks the cookies. Each request creates another one. Store the refresh token: it is the only way to this customer.',
-    errors: () => Object.values(ERRORS).map((error) => error()),
   },
 })
 class AnonymousGrant implements Grant<AnonymousBody> {

@@ -83,11 +83,7 @@ const ERRORS = {
   api: {
     description:
       'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',
-    errors: () => [
-      OAuthError.invalidGrant('example'),
-      ...Object.values(ERRORS).map((error) => error()),
-      OAuthError.identityConflict(),
-    ],
+    errors: ['400 invalid_grant', '409 identity_conflict'],
   },
 })
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {

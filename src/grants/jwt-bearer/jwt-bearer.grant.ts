@@ -97,7 +97,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
     description:
       "A user of an organization's own sign-in system gets a token (RFC 7523). `sub` of the assertion names the user, who has one customer on every device. The body may be a form.",
     response: JwtBearerFields,
-    errors: () => [OAuthError.invalidGrant('example'), ...Object.values(ERRORS).map((error) => error())],
+    errors: ['400 invalid_grant'],
   },
 })
 export class JwtBearerGrant implements Grant<JwtBearerBody> {

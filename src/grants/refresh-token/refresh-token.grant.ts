@@ -1,6 +1,5 @@
 import { Injectable, Module } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
-import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiString } from '../../platform/validation/validation.js';
 import { Registry } from '../../registry/registry.js';
@@ -27,7 +26,7 @@ class RefreshTokenBody extends GrantBody {
   api: {
     description:
       'A client exchanges the refresh token of a customer for a new access token and the next refresh token. Store the new refresh token before you use it.',
-    errors: () => [OAuthError.invalidGrant('example')],
+    errors: ['400 invalid_grant'],
   },
 })
 class RefreshTokenGrant implements Grant<RefreshTokenBody> {

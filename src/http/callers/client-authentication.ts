@@ -34,14 +34,6 @@ export class CredentialParameters {
   client_assertion?: string;
 }
 
-/** The errors of a body with credentials. */
-export const CREDENTIAL_ERRORS = [
-  REQUEST_ERRORS.secretTwice(),
-  REQUEST_ERRORS.clientOfOtherHeader(),
-  REQUEST_ERRORS.secretOfOperator(),
-  REQUEST_ERRORS.assertionAndSecret(),
-];
-
 export interface ClientCredentials {
   id?: string | undefined;
   secret?: string | undefined;
@@ -134,8 +126,9 @@ export function readClientCredentials(
   if (authorization.isRepeated) throw OAuthError.invalidClient('more than one Authorization header');
   const basic = readBasicCredentials(authorization);
   if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
-  if (secret !== undefined) throw REQUEST_ERRORS.secretTwice();
-  if (id !== undefined && id !== basic.id) throw REQUEST_ERRORS.clientOfOtherHeader();
+  if (secret !== undefined) throw OAuthError.invalidRequest('client_secret: given twice, also by Authorization');
+  if (id !== undefined && id !== basic.id)
+    throw OAuthError.invalidRequest('client_id: must equal the id in Authorization');
   return basic;
 }
 

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { inactiveToken } from '../../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../../access-token/session-claims.js';
-import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import { type RequestContext, requestContext } from '../../platform/request-context/request-context.js';
@@ -97,7 +97,7 @@ export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPr
 /** @throws OAuthError `invalid_request` if the customer names another customer */
 export function ownId({ entityId }: CustomerPrincipal, namedId: string | undefined): string {
   if (namedId === undefined || namedId === entityId) return entityId;
-  throw REQUEST_ERRORS.customerOfOther();
+  throw OAuthError.invalidRequest('customer_id: must be the customer of the bearer token');
 }
 
 /** @throws OAuthError `invalid_token` if the bearer token is a customer's; `insufficient_scope` if it lacks the scope */

@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { readBody } from '../../oauth/request-body.js';
 import { type RouteParameters, routeParametersOf } from '../../platform/http/route-parameters.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
@@ -57,7 +57,8 @@ abstract class OperatorOrSecretGuard<Authenticated extends ClientApplication | R
     if (authorization && !operator) recorded(await this.callerOf(readClientCredentials(authorization, {})));
     const parameters = body ? await readBody(request, { form }) : {};
     if (!operator) return recorded(await this.callerOf(readClientCredentials(authorization, parameters)));
-    if (parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();
+    if (parameters.client_secret !== undefined)
+      throw OAuthError.invalidRequest('client_secret: given in addition to Authorization');
     if (parameters.client_assertion !== undefined) throw REQUEST_ERRORS.assertionAndSecret();
     return undefined;
   }

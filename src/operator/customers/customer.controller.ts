@@ -17,12 +17,12 @@ import { EndSessionsBody, EndSessionsService } from '../../identity/end-sessions
 import { OrganizationUsers } from '../../identity/users/organization-users.js';
 import { queryOf, readStrictQuery } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { PAGE_ERRORS, PageQuery } from '../../oauth/pages.js';
+import { PageQuery } from '../../oauth/pages.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { UUID } from '../../platform/uuid.js';
-import { IsIdText, IsUuid, UUID_RULE } from '../../platform/validation/text-rules.js';
+import { IsIdText, IsUuid } from '../../platform/validation/text-rules.js';
 import { Optional } from '../../platform/validation/validation.js';
 
 class CustomerQuery extends PageQuery {
@@ -57,11 +57,6 @@ export class CustomerController {
     query: CustomerQuery,
     response: CustomerRecord,
     otherResponse: CustomerPage,
-    errors: () => [
-      OAuthError.invalidRequest('organization_id: required'),
-      OAuthError.invalidRequest(`organization_id: ${UUID_RULE}`),
-      ...PAGE_ERRORS(),
-    ],
   })
   async findOrList(@Req() request: Request): Promise<CustomerRecord | CustomerPage> {
     const { organization_id, external_id, ...page } = readStrictQuery(CustomerQuery, request.originalUrl);
@@ -95,7 +90,6 @@ export class CustomerController {
     pathParameters: CUSTOMER_PATH,
     query: PageQuery,
     response: BrowserPage,
-    errors: PAGE_ERRORS,
   })
   async listBrowsers(@Req() request: Request, @Param('entity_id') entityId: string): Promise<BrowserPage> {
     const query = readStrictQuery(PageQuery, request.originalUrl);

@@ -38,7 +38,7 @@ export function mergePatched(target: unknown, patch: unknown): unknown {
 /** Changes run one at a time, so one may wait. Shorter than the time of the response (admin-controller.ts). */
 export const OPERATOR_TIMEOUT_MS = 8_000;
 
-export const EDITOR_ERRORS = {
+const ERRORS = {
   exists: ({ key }: EntryKind) => OAuthError.conflict(`${key.field}: already exists`),
   belongsToAnother: (kind: EntryKind) =>
     OAuthError.conflict(`${fileKeyOf(kind).field}: belongs to another ${nounOf(kind)}`),
@@ -99,7 +99,7 @@ export class RegistryEditor {
     const { column, field } = kind.key;
     const isGenerated = kind.fileKey !== undefined;
     if (isGenerated && !UUID.test(key)) throw OAuthError.invalidRequest(`${field}: ${UUID_RULE}`);
-    if (!isGenerated && (body[field] ?? key) !== key) throw EDITOR_ERRORS.fixedKey(kind);
+    if (!isGenerated && (body[field] ?? key) !== key) throw ERRORS.fixedKey(kind);
     const newEntry = parseEntry(kind, mergePatched({}, isGenerated ? body : { ...body, [field]: key }));
     const before = await this.database.manager.findOneBy(kind.entity, { [column]: key });
     const secret = await secretOf(kind, newEntry, before);
@@ -124,7 +124,7 @@ export class RegistryEditor {
     const newSecret = removesSecret ? secret.removed : await secretColumns(kind, patch, before);
     await this.transact(actor, async (manager) => {
       const row = await existingRow(manager, kind, key, ifMatch);
-      if (!kind.fileKey && ![undefined, key].includes(patch[field] as string)) throw EDITOR_ERRORS.fixedKey(kind);
+      if (!kind.fileKey && ![undefined, key].includes(patch[field] as string)) throw ERRORS.fixedKey(kind);
       const newEntry = parseEntry(kind, mergePatched(kind.toEntry(row), patch));
       const columns = { ...kind.toColumns(newEntry.entry), ...newSecret };
       return this.replacement(manager, kind, row, newEntry, columns);
@@ -154,7 +154,7 @@ export class RegistryEditor {
     await this.transact(actor, async (manager) => {
       const client = await existingRow(manager, CLIENTS, clientId);
       isFirst = client.secretHash === null;
-      if (isFirst && client.clientType !== 'server') throw EDITOR_ERRORS.noServer();
+      if (isFirst && client.clientType !== 'server') throw ERRORS.noServer();
       const columns = withNewSecret(client, sha256(secret), this.clock.now(), oldValidForSeconds);
       return { kind: CLIENTS, key: clientId, change: 'changed', columns, fields: ['client_secret'] };
     });
@@ -172,7 +172,7 @@ export class RegistryEditor {
     const { column, field } = kind.key;
     const stored = await this.storedEntries(manager, kind, newEntry, {});
     const other = stored.rowOf(kind, newEntry.entry);
-    if (other) throw other[column] === key ? EDITOR_ERRORS.exists(kind) : EDITOR_ERRORS.belongsToAnother(kind);
+    if (other) throw other[column] === key ? ERRORS.exists(kind) : ERRORS.belongsToAnother(kind);
     if ((await deletedKeys(manager, kind, { [column]: key })).has(key))
       throw OAuthError.conflict(`${field}: ${key} was deleted, and ${whenFree(kind)}`);
     const columns = {
@@ -193,9 +193,9 @@ export class RegistryEditor {
     const { column } = kind.key;
     const stored = await this.storedEntries(manager, kind, newEntry, { ...row, ...columns });
     const other = stored.rowOf(kind, newEntry.entry);
-    if (other && other[column] !== row[column]) throw EDITOR_ERRORS.belongsToAnother(kind);
+    if (other && other[column] !== row[column]) throw ERRORS.belongsToAnother(kind);
     const change = changeOf(kind, { ...columns, ...stored.referenceColumns(kind, newEntry.entry) }, row);
-    if (change && kind === ORGANIZATIONS && row.offboardingAt !== null) throw EDITOR_ERRORS.offboarding();
+    if (change && kind === ORGANIZATIONS && row.offboardingAt !== null) throw ERRORS.offboarding();
     return change;
   }
 
@@ -257,7 +257,7 @@ function etagOf({ revision }: ObjectLiteral): string {
 function assertMatches(ifMatch: string | undefined, row: ObjectLiteral | undefined): void {
   if (ifMatch === undefined) return;
   const etags = ifMatch.split(',').map((etag) => etag.trim());
-  if (!row || !(etags.includes('*') || etags.includes(etagOf(row)))) throw EDITOR_ERRORS.changedSince();
+  if (!row || !(etags.includes('*') || etags.includes(etagOf(row)))) throw ERRORS.changedSince();
 }
 
 /**

@@ -1,14 +1,8 @@
 import type { Type } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 
-/** The text of an error response. An `OAuthError` has it. */
-export interface ApiError {
-  status: number;
-  code: string;
-  hint: string | undefined;
-  headers: Record<string, string>;
-  toBody(requestId: string): object;
-}
+/** The status and the code of an error response: `409 conflict`. */
+export type ApiError = `${number} ${string}`;
 
 /**
  * Describes a route in the OpenAPI document, in addition to the path, method, guards and status of its decorators. The
@@ -51,10 +45,8 @@ export interface ApiRouteDescription {
    * Names of security schemes, for a route without a guard. Any one of them is sufficient; `none` makes them optional.
    */
   security?: string[];
-  /** Statuses of error responses, in addition to those of `errors`, the guards and the body. */
-  errorStatuses?: number[];
-  /** The errors of the route, in addition to those of the guards and the body, which the generator adds. */
-  errors?: () => ApiError[];
+  /** The errors of the route, in addition to 500, 503 and those of the guards, the query and the body. */
+  errors?: readonly ApiError[];
 }
 
 /** Describes a route for the OpenAPI document. */

@@ -136,7 +136,7 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
     }
 
     @Get(':id')
-    @ApiRoute({ summary: 'Get a note', response: NoteBody, errorStatuses: [404] })
+    @ApiRoute({ summary: 'Get a note', response: NoteBody, errors: ['404 not_found'] })
     async get(@Caller(guard) principal: CustomerPrincipal, @Param('id') id: string): Promise<NoteBody> {
       if (has('fails for an odd id') && id.includes('%')) throw new TypeError('no id');
       const note = UUID.test(id) ? await this.notes.findOneBy({ id, ...seenBy(principal) }) : null;
@@ -155,7 +155,7 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
 
     @Post('of/:customer')
     @HttpCode(204)
-    @ApiRoute({ summary: 'Add a note about a customer', errorStatuses: [404] })
+    @ApiRoute({ summary: 'Add a note about a customer', errors: ['404 not_found'] })
     async ofCustomer(
       @Caller(AgentGuard(SCOPE)) { organizationId }: AgentPrincipal,
       @Param('customer') customer: string,

@@ -136,7 +136,7 @@ export function phoneCode(
 
       @Post()
       @HttpCode(200)
-      @ApiRoute({ summary: 'Send a code', errorStatuses: [429, 503], response: PhoneResponse })
+      @ApiRoute({ summary: 'Send a code', errors: ['429 temporarily_unavailable'], response: PhoneResponse })
       async send(
         @ClientRequest(PhoneBody, options) { body, client, organization }: ClientRequest<PhoneBody>,
       ): Promise<PhoneResponse> {

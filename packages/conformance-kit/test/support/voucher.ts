@@ -155,7 +155,7 @@ export function voucher(
 
     @Post()
     @HttpCode(200)
-    @ApiRoute({ summary: 'Create a voucher', response: VoucherResponse, errorStatuses: [429] })
+    @ApiRoute({ summary: 'Create a voucher', response: VoucherResponse, errors: ['429 temporarily_unavailable'] })
     async create(@Caller(CustomerGuard) customer: CustomerPrincipal): Promise<VoucherResponse> {
       const text = newVoucher();
       const { entityId, organizationId, claims, clientId } = customer;

@@ -5,8 +5,7 @@ import { ValidatedBody } from '../../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute, apiPropertyOf } from '../../../platform/http/api-route.js';
 import { ApiInteger, ApiString, Optional } from '../../../platform/validation/validation.js';
-import { tooManySecrets } from '../../../registry/previous-secrets.js';
-import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
+import { RegistryEditor } from '../registry-editor.js';
 import { AdminController } from './admin-controller.js';
 
 const DAY_SECONDS = 86_400;
@@ -43,7 +42,7 @@ export class ClientSecretController {
       'Generates a new secret. The old secret stays valid for a while, so that no request fails during the change.',
     pathParameters: { client_id: apiPropertyOf(NewSecret, 'client_id') },
     response: NewSecret,
-    errors: () => [EDITOR_ERRORS.noServer(), tooManySecrets(EXAMPLE.laterTime)],
+    errors: ['409 conflict'],
   })
   @HttpCode(200)
   async renew(

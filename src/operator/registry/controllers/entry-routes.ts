@@ -1,8 +1,7 @@
 import type { Type } from '@nestjs/common';
-import { MAX_PAGE_ENTRIES, PAGE_ERRORS } from '../../../oauth/pages.js';
+import { MAX_PAGE_ENTRIES } from '../../../oauth/pages.js';
 import { type ApiRouteDescription, apiPropertyOf } from '../../../platform/http/api-route.js';
 import { type EntryKind, listOf, nounOf } from '../../../registry/entries/entry-kind.js';
-import { EDITOR_ERRORS } from '../registry-editor.js';
 
 const IF_MATCH = 'With `If-Match` and an `ETag`, an entry that has changed since gets 412.';
 
@@ -28,18 +27,14 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
   const { entry: body } = kind;
   const [noun, list] = [nounOf(kind), listOf(kind)];
   const pathParameters = { key: apiPropertyOf(response, kind.key.field) };
-  const changeErrors = () => [
-    EDITOR_ERRORS.fixedKey(kind),
-    EDITOR_ERRORS.changedSince(),
-    ...(kind.fileKey ? [EDITOR_ERRORS.belongsToAnother(kind)] : []),
-  ];
+  const CONFLICT = '409 conflict';
+  const CHANGED_SINCE = '412 precondition_failed';
   return {
     list: {
       summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,
       description: `Returns a page of the ${list}. Follow \`next_cursor\` until it is absent.`,
       query,
       response: page,
-      errors: PAGE_ERRORS,
     },
     create: {
       summary: `Create one of the ${list}`,
@@ -47,7 +42,7 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       body,
       response,
       responseHeaders,
-      errors: () => [EDITOR_ERRORS.exists(kind)],
+      errors: [CONFLICT],
     },
     read: {
       summary: `Get one of the ${list}`,
@@ -65,7 +60,7 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       response,
       responseHeaders,
       mayCreate: true,
-      errors: () => [...changeErrors(), EDITOR_ERRORS.exists(kind)],
+      errors: [CONFLICT, CHANGED_SINCE],
     },
     change: {
       summary: `Change one of the ${list} by a merge patch (RFC 7396)`,
@@ -75,14 +70,14 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       body,
       response,
       responseHeaders,
-      errors: changeErrors,
+      errors: kind.fileKey ? [CONFLICT, CHANGED_SINCE] : [CHANGED_SINCE],
     },
     delete: {
       summary: `Delete one of the ${list}`,
       description: `Deletes the ${noun}${deletion}.`,
       pathParameters,
       requestHeaders,
-      errors: () => [EDITOR_ERRORS.changedSince()],
+      errors: [CHANGED_SINCE],
     },
   } satisfies Record<string, ApiRouteDescription>;
 }

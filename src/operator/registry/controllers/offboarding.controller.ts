@@ -3,7 +3,7 @@ import { RequiredRole } from '../../../http/callers/operator.guard.js';
 import { operatorActor } from '../../../http/callers/operator-credentials.js';
 import { ApiRoute, apiPropertyOf } from '../../../platform/http/api-route.js';
 import { OrganizationEntry } from '../../../registry/entries/organization.entry.js';
-import { OFFBOARDING_ERRORS, OffboardingRequests } from '../offboarding/offboarding-requests.js';
+import { OffboardingRequests } from '../offboarding/offboarding-requests.js';
 import { AdminController } from './admin-controller.js';
 
 @AdminController('organizations/:id/offboarding')
@@ -17,7 +17,7 @@ export class OffboardingController {
     description:
       'Nothing is erased then, and the organization stays suspended. The response is the same if it was not being off-boarded.',
     pathParameters: { id: apiPropertyOf(OrganizationEntry, 'id') },
-    errors: () => [OFFBOARDING_ERRORS.begun()],
+    errors: ['409 conflict'],
   })
   async cancel(@Param('id') id: string): Promise<object> {
     await this.requests.cancel(id, operatorActor());

@@ -10,8 +10,8 @@ import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-rout
 import { ApiInteger, Nested, Optional } from '../../../platform/validation/validation.js';
 import { ORGANIZATIONS, OrganizationEntry } from '../../../registry/entries/organization.entry.js';
 import type { Organization } from '../../../registry/organization.entity.js';
-import { OFFBOARDING_ERRORS, OffboardingRequests } from '../offboarding/offboarding-requests.js';
-import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
+import { OffboardingRequests } from '../offboarding/offboarding-requests.js';
+import { RegistryEditor } from '../registry-editor.js';
 import { NamedListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
@@ -55,8 +55,7 @@ const TEXTS = entryRoutes(ORGANIZATIONS, {
 @AdminController('organizations')
 @ApiInheritedRoutes({
   ...TEXTS,
-  put: { ...TEXTS.put, errors: () => [...TEXTS.put.errors(), EDITOR_ERRORS.offboarding()] },
-  change: { ...TEXTS.change, errors: () => [...TEXTS.change.errors(), EDITOR_ERRORS.offboarding()] },
+  change: { ...TEXTS.change, errors: [...TEXTS.change.errors, '409 conflict'] },
   delete: {
     ...TEXTS.delete,
     summary: 'Off-board one of the organizations',
@@ -64,7 +63,7 @@ const TEXTS = entryRoutes(ORGANIZATIONS, {
       'Erases a suspended organization with its clients, agents and customers, after a delay. Until then it can be cancelled. A repeated request changes nothing.',
     response: OrganizationResponse,
     responseHeaders: TEXTS.read.responseHeaders,
-    errors: () => [...TEXTS.delete.errors(), OFFBOARDING_ERRORS.notSuspended()],
+    errors: [...TEXTS.delete.errors, '409 conflict'],
   },
 })
 export class OrganizationController extends EntryController<Organization> {

@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000;
 /** After it no process serves the suspended organization any more, so the erasure misses nothing new. */
 const LAST_REQUESTS_MARGIN_MS = 60_000;
 
-export const OFFBOARDING_ERRORS = {
+const ERRORS = {
   notSuspended: () => OAuthError.conflict('id: suspend the organization first, with PATCH and suspended: true'),
   begun: () => OAuthError.conflict('id: the erasure has begun and cannot be cancelled'),
 };
@@ -37,7 +37,7 @@ export class OffboardingRequests {
   async request(id: string, { actor, ifMatch }: { actor: AuditParty; ifMatch?: string | undefined }): Promise<void> {
     await this.change(id, actor, ifMatch, (row) => {
       if (row.offboardingAt !== null) return undefined;
-      if (!row.suspended) throw OFFBOARDING_ERRORS.notSuspended();
+      if (!row.suspended) throw ERRORS.notSuspended();
       return this.beginOf(row);
     });
   }
@@ -50,7 +50,7 @@ export class OffboardingRequests {
   async cancel(id: string, actor: AuditParty): Promise<void> {
     await this.change(id, actor, undefined, ({ offboardingAt, deletedAt }) => {
       if (offboardingAt === null) return undefined;
-      if (deletedAt !== null) throw OFFBOARDING_ERRORS.begun();
+      if (deletedAt !== null) throw ERRORS.begun();
       return null;
     });
   }
