@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { demoEntries } from '../../packages/try-it/src/demo-registry.js';
 import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { EXAMPLE } from '../../src/platform/http/api-examples.js';
-import { agentTokenBody } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
-import { FORM } from '../support/authorization-page.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { TOKEN } from '../support/cookie-grant.js';
 import { type ExampleRequest, exampleRequestsOf, withValues } from '../support/example-requests.js';
 import { manage } from '../support/management-api.js';
-import { type OpenApi, violationOf } from '../support/openapi-texts.js';
+import { type OpenApi } from '../support/openapi-texts.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { TRANSFER } from '../support/transfers.js';
 import { ADMIN_TOKEN, ADMIN_TOKENS } from '../support/use-service.js';
-
-const JSON_TYPE = 'application/json';
-const MERGE_PATCH = 'application/merge-patch+json';
 
 /** Requests that cannot succeed without more state than the demo registry has. Other tests send them with this state. */
 const LEFT_OUT: { requests: RegExp; status: number; reason: string }[] = [
@@ -62,10 +57,6 @@ const named = requests.map((each): [string, ExampleRequest] => [each.name, each]
 
 const asAgent = { email: EXAMPLE.agentEmail, clientId: EXAMPLE.clientId };
 const CHAT_API = basic(EXAMPLE.resourceServerId, EXAMPLE.clientSecret);
-let agentToken: string;
-beforeAll(async () => {
-  agentToken = await issueAgentToken(service, asAgent);
-});
 
 /** The responses to a request with each credential that the document allows, with an agent token and a customer of its own. */
 async function responsesTo(service: TestService, example: ExampleRequest): Promise<TestResponse[]> {
@@ -127,91 +118,6 @@ describe('the example requests of the OpenAPI document', () => {
       ).toBe(true);
   });
 });
-
-const asForm = (body: object) => new URLSearchParams(body as Record<string, string>).toString();
-
-/** A body as a validating proxy parses it under a media type of the document. */
-function parsed(text: string, type: string): unknown {
-  if (type === FORM) return Object.fromEntries(new URLSearchParams(text));
-  if (![JSON_TYPE, MERGE_PATCH].includes(type)) return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether the document admits a body: the media type that matches best describes it. */
-function isAdmitted(path: string, method: string, type: string, text: string): boolean {
-  const content = document.paths[path]?.[method]?.requestBody?.content ?? {};
-  const media = content[type] ?? content['*/*'];
-  const value = content[type] ? parsed(text, type) : text;
-  return media !== undefined && violationOf(document, media.schema, value) === undefined;
-}
-
-type Send = (headers: Record<string, string>, text: string) => Promise<{ status: number }>;
-const post =
-  (path: string, headers = () => ({}) as Record<string, string>): Send =>
-  (more, text) =>
-    service.post(path, text, { ...headers(), ...more });
-const byAgent = () => bearer(agentToken);
-const transfer = {
-  bearer_type: 'agent',
-  client_id: EXAMPLE.clientId,
-  customer_id: '01890000-0000-7000-8000-000000000000',
-};
-const managed =
-  (method: string, path: string, as: Record<string, string>): Send =>
-  (headers, text) =>
-    manage(service, method, path, { ...as, ...headers }, text);
-
-const AS_BACKEND = { client_id: EXAMPLE.serverClientId, client_secret: EXAMPLE.clientSecret };
-
-const ROUTES: [string, string, Send, object][] = [
-  [TOKEN, 'post', post(TOKEN), cookieBody({ client_id: EXAMPLE.clientId })],
-  [TOKEN, 'post', post(TOKEN, byAgent), agentTokenBody({ client_id: EXAMPLE.clientId })],
-  [
-    '/v2/customer/{organization_id}/{group_id}/token',
-    'post',
-    post(`/v2/customer/${EXAMPLE.organizationId}/sales/token`),
-    cookieBody({ client_id: EXAMPLE.clientId }),
-  ],
-  ['/customer/', 'post', post('/customer/', byAgent), { client_id: EXAMPLE.clientId, response_type: 'token' }],
-  ['/v2/customer/identity_transfer', 'post', post('/v2/customer/identity_transfer', byAgent), transfer],
-  [
-    '/v2/customer/forget',
-    'post',
-    post('/v2/customer/forget'),
-    { client_id: EXAMPLE.clientId, organization_id: EXAMPLE.organizationId },
-  ],
-  ['/v2/token', 'post', post('/v2/token'), { ...AS_BACKEND, grant_type: 'refresh_token', refresh_token: 'dev:x' }],
-  ['/oauth2/introspect', 'post', managed('POST', '/oauth2/introspect', CHAT_API), { token: 'x' }],
-  [
-    '/admin/organizations/{key}',
-    'patch',
-    managed('PATCH', `/admin/organizations/${EXAMPLE.organizationId}`, bearer(ADMIN_TOKEN)),
-    { name: 'Acme' },
-  ],
-];
-
-const labels = [JSON_TYPE, 'text/plain', FORM, 'application/octet-stream', MERGE_PATCH];
-const cases = ROUTES.flatMap(([path, method, send, body]) =>
-  labels.map((type) => ({ path, method, send, body, type, name: Object.values(body)[0] })),
-);
-
-it.each(cases)(
-  'the OpenAPI document admits the bodies that the service reads, and no others at $method $path as $type ($name)',
-  async ({ path, method, send, body, type }) => {
-    for (const text of [JSON.stringify(body), ` ${JSON.stringify(body)}`, asForm(body), 'no JSON']) {
-      const response = (await send({ 'content-type': type }, text)) as { status: number; body: Record<string, string> };
-      // a request that was read as declared may still be rejected for its values, never as unreadable
-      const { error, error_description, error_hint = '' } = response.body;
-      const isRead =
-        error_description !== 'Invalid message' && error !== 'invalid_client' && !error_hint.endsWith(': required');
-      expect(isAdmitted(path, method, type, text), text).toBe(isRead);
-    }
-  },
-);
 
 it('the OpenAPI document says of which entries of the registry a deletion ends tokens', () => {
   const deletionOf = (list: string) => document.paths[`/admin/${list}/{key}`]?.delete?.description?.split('\n\n', 1)[0];

@@ -24,26 +24,6 @@ export const SECURITY_SCHEMES: Schema = {
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MERGE_PATCH_TYPE = 'application/merge-patch+json';
-const BEGINS_WITH_BRACE = '^\\s*\\{';
-
-/** JSON under a label by which a reader of the document does not parse the body (protocol §2.4). */
-const UNPARSED_JSON: Schema = {
-  title: 'JSON as text',
-  description: 'The same JSON under another Content-Type.',
-  type: 'string',
-  contentMediaType: JSON_TYPE,
-  pattern: BEGINS_WITH_BRACE,
-};
-/** JSON that is labelled as a form, as `curl -d` sends it. Parsed as a form, one of its names begins with a brace. */
-const JSON_LABELLED_AS_FORM: Schema = {
-  title: 'JSON labelled as a form',
-  description: 'The same JSON under the Content-Type of forms, as curl -d sends it.',
-  anyOf: [
-    { type: 'string', pattern: BEGINS_WITH_BRACE },
-    { type: 'object', not: { propertyNames: { not: { pattern: BEGINS_WITH_BRACE } } } },
-  ],
-};
-
 const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
 const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
 const reflector = new Reflector();
@@ -103,14 +83,8 @@ function grantRequestBody(token: TokenRouteOptions, grants: RegisteredGrant[]): 
   return { required: true, content: contents(grantBodies(grants, token), form) };
 }
 
-/** The service reads JSON under each Content-Type. It also reads a form if `form` describes one. */
 function contents(json: Schema, form: Schema | undefined): Schema {
-  return {
-    [JSON_TYPE]: { schema: json },
-    [FORM_TYPE]: { schema: form ? { anyOf: [form, JSON_LABELLED_AS_FORM] } : JSON_LABELLED_AS_FORM },
-    'text/plain': { schema: UNPARSED_JSON },
-    '*/*': { schema: UNPARSED_JSON },
-  };
+  return { [JSON_TYPE]: { schema: json }, ...(form && { [FORM_TYPE]: { schema: form } }) };
 }
 
 function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
