@@ -1,8 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AgentAuthModule } from './agent-auth/agent-auth.module.js';
-import { IntrospectionModule } from './discovery/introspection/introspection.module.js';
-import { OpenApiModule } from './discovery/openapi/openapi.module.js';
-import { WellKnownModule } from './discovery/well-known/well-known.module.js';
+import { DiscoveryRoutesModule } from './discovery/discovery-routes.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token.grant.js';
 import { AnonymousGrantModule } from './grants/anonymous/anonymous.grant.js';
 import { CookieGrantModule } from './grants/cookie/cookie.grant.js';
@@ -22,12 +20,10 @@ import { TransferModule } from './transfer/transfer.module.js';
     TokenModule,
     TransferModule,
     AgentAuthModule,
-    IntrospectionModule,
-    WellKnownModule,
     PurgeModule,
     OperatorCustomersModule,
     OperatorRegistryModule,
-    OpenApiModule,
+    DiscoveryRoutesModule,
     CookieGrantModule,
     AnonymousGrantModule,
     AgentTokenGrantModule,

@@ -1,11 +1,11 @@
-import { applyDecorators, Get, HttpCode, Post, Req } from '@nestjs/common';
-import { IsArray, IsBoolean, IsISO8601, Matches } from 'class-validator';
+import { applyDecorators, Req } from '@nestjs/common';
+import { IsArray, IsISO8601, Matches } from 'class-validator';
 import type { Request, Response } from 'express';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { ApiEnum, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
@@ -13,7 +13,7 @@ import type { ReadableEvents, ResourceServer } from '../../registry/resource-ser
 import { EVENT_KINDS, type EventKind } from '../../session/feed/customer-event.entity.js';
 import type { PublishedEvent } from '../../session/feed/event-pages.js';
 import { eventCursorOf, parseEventCursor } from './feed-cursors.js';
-import { FeedBody, FeedQuery, unknownCursor } from './feed-query.js';
+import { FeedBody, FeedQuery, FeedRoutes, PageOfFeed, unknownCursor } from './feed-query.js';
 import { EventReader } from './feed-reader.js';
 
 const KIND = EVENT_KINDS.join('|').replaceAll('.', '\\.');
@@ -72,34 +72,26 @@ class EventRecord implements PublishedEvent {
   time!: string;
 }
 
-class EventsPage {
+class EventsPage extends PageOfFeed {
   @IsArray()
   @Nested(() => EventRecord, { each: true })
   @ApiProperty('The events of the page: at most 5,000, possibly none.', EXAMPLE_EVENTS)
   events!: EventRecord[];
-
-  @ApiString('The value of `after` for the next request.', EXAMPLE.cursor)
-  cursor!: string;
-
-  @IsBoolean()
-  @ApiProperty('Whether nothing further exists now.', true)
-  complete!: boolean;
 }
 
-const DESCRIPTION =
-  'A service that stores data of customers learns that a visitor became a user or was linked to one, and that a customer was erased or its sessions ended. A resource server gets the events of the organizations in its entry, the operator all events.';
+const Feed = FeedRoutes({
+  summary: 'Follow what becomes of customers',
+  description:
+    'A service that stores data of customers learns that a visitor became a user or was linked to one, and that a customer was erased or its sessions ended. A resource server gets the events of the organizations in its entry, the operator all events.',
+  response: EventsPage,
+});
+
 /** The events of customers, for services that store data of customers (protocol §7.8). */
 @ManagementController('oauth2/events')
 export class EventsController {
   constructor(private readonly reader: EventReader) {}
 
-  @Get()
-  @ApiRoute({
-    summary: 'Follow what becomes of customers',
-    description: DESCRIPTION,
-    response: EventsPage,
-    security: ['resource_server', 'operator'],
-  })
+  @Feed.Get()
   async read(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
     @ValidatedQuery(EventsQuery) query: EventsQuery,
@@ -108,15 +100,7 @@ export class EventsController {
     return this.page(caller, query, request);
   }
 
-  @Post()
-  @ApiRoute({
-    summary: 'Follow what becomes of customers, with credentials in the body',
-    description: DESCRIPTION,
-    bodyFormats: ['form', 'json'],
-    response: EventsPage,
-    security: ['resource_server', 'operator', 'none'],
-  })
-  @HttpCode(200)
+  @Feed.Post()
   async readByBody(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
     @ValidatedBody(EventsBody, { form: true }) body: EventsBody,

@@ -1,11 +1,11 @@
-import { applyDecorators } from '@nestjs/common';
-import { MaxLength } from 'class-validator';
+import { applyDecorators, Get, HttpCode, Post, type Type } from '@nestjs/common';
+import { IsBoolean, MaxLength } from 'class-validator';
 import { CredentialParameters } from '../../http/callers/client-authentication.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-route.js';
+import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { IS_WAIT_SECONDS } from '../../platform/validation/text-rules.js';
-import { ApiOptionalString, Optional, rule } from '../../platform/validation/validation.js';
+import { ApiOptionalString, ApiString, Optional, rule } from '../../platform/validation/validation.js';
 
 const IsCursor = () =>
   applyDecorators(
@@ -46,3 +46,34 @@ export class FeedBody extends CredentialParameters implements FeedQuery {
 }
 
 export const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
+
+/** What the pages of each feed have in common. */
+export class PageOfFeed {
+  @ApiString('The value of `after` for the next request.', EXAMPLE.cursor)
+  cursor!: string;
+
+  @IsBoolean()
+  @ApiProperty('Whether nothing further exists now.', true)
+  complete!: boolean;
+}
+
+interface FeedTexts {
+  summary: string;
+  description: string;
+  response: Type<object>;
+}
+
+/** A feed is read by GET, or by POST with credentials in the body. */
+export const FeedRoutes = ({ summary, ...texts }: FeedTexts) => ({
+  Get: () => applyDecorators(Get(), ApiRoute({ summary, ...texts, security: ['resource_server', 'operator'] })),
+  Post: () =>
+    applyDecorators(
+      Post(),
+      HttpCode(200),
+      ApiRoute({
+        summary: `${summary}, with credentials in the body`,
+        ...texts,
+        security: ['resource_server', 'operator', 'none'],
+      }),
+    ),
+});

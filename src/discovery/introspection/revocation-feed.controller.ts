@@ -1,17 +1,17 @@
-import { Get, HttpCode, Post, Req } from '@nestjs/common';
-import { IsArray, IsBoolean, IsISO8601 } from 'class-validator';
+import { Req } from '@nestjs/common';
+import { IsArray, IsISO8601 } from 'class-validator';
 import type { Request, Response } from 'express';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { ApiEnum, ApiOptionalInteger, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { isVisibleIn, parseRevocationCursor, revocationCursorOf, viewOf } from './feed-cursors.js';
-import { FeedBody, FeedQuery, unknownCursor } from './feed-query.js';
+import { FeedBody, FeedQuery, FeedRoutes, PageOfFeed, unknownCursor } from './feed-query.js';
 import { RevocationReader } from './feed-reader.js';
 
 const EXAMPLE_ENTRIES = [
@@ -48,35 +48,26 @@ class RevocationEntry {
   expires_at!: string;
 }
 
-class FeedPage {
+class FeedPage extends PageOfFeed {
   @IsArray()
   @Nested(() => RevocationEntry, { each: true })
   @ApiProperty('The entries of the page: at most 5,000, possibly none.', EXAMPLE_ENTRIES)
   revocations!: RevocationEntry[];
-
-  @ApiString('The value of `after` for the next request.', EXAMPLE.cursor)
-  cursor!: string;
-
-  @IsBoolean()
-  @ApiProperty('Whether nothing further exists now.', true)
-  complete!: boolean;
 }
 
-const DESCRIPTION =
-  'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.';
+const Feed = FeedRoutes({
+  summary: 'Follow the revocations in force',
+  description:
+    'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.',
+  response: FeedPage,
+});
 
 /** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */
 @ManagementController('oauth2/revocations')
 export class RevocationFeedController {
   constructor(private readonly reader: RevocationReader) {}
 
-  @Get()
-  @ApiRoute({
-    summary: 'Follow the revocations in force',
-    description: DESCRIPTION,
-    response: FeedPage,
-    security: ['resource_server', 'operator'],
-  })
+  @Feed.Get()
   async read(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
     @ValidatedQuery(FeedQuery) query: FeedQuery,
@@ -85,15 +76,7 @@ export class RevocationFeedController {
     return this.page(caller, query, request);
   }
 
-  @Post()
-  @ApiRoute({
-    summary: 'Follow the revocations in force, with credentials in the body',
-    description: DESCRIPTION,
-    bodyFormats: ['form', 'json'],
-    response: FeedPage,
-    security: ['resource_server', 'operator', 'none'],
-  })
-  @HttpCode(200)
+  @Feed.Post()
   async readByBody(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
     @ValidatedBody(FeedBody, { form: true }) body: FeedBody,

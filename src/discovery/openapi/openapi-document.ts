@@ -70,8 +70,8 @@ export class OpenApiDocument {
       paths,
       components: {
         schemas: { Error: responseSchemaOf(ErrorBody), ...grantComponents(grants) },
-        responses: usedIn(paths, ERROR_RESPONSES),
-        securitySchemes: securitySchemesOf(paths),
+        responses: usedIn(paths, ERROR_RESPONSES, (name) => `"#/components/responses/${name}"`),
+        securitySchemes: usedIn(paths, SECURITY_SCHEMES, (name) => `{"${name}":[]}`),
       },
     };
   }
@@ -94,21 +94,16 @@ export class OpenApiDocument {
 
 function tagsOf(paths: Record<string, PathItem>): Schema[] {
   const text = JSON.stringify(paths);
-  return TAGS.filter(({ name }) => text.includes(`"tags":["${name}"]`)).map(({ name, description }) => ({
-    name,
-    description,
-  }));
+  const used = TAGS.filter(({ name }) => text.includes(`"tags":["${name}"]`));
+  return used.map(({ name, description }) => ({ name, description }));
 }
 
-function usedIn(paths: Record<string, PathItem>, responses: Record<string, Schema>): Record<string, Schema> {
+/** @param referenceTo how the paths refer to the part with a name */
+function usedIn(
+  paths: Record<string, PathItem>,
+  parts: Record<string, Schema>,
+  referenceTo: (name: string) => string,
+): Record<string, Schema> {
   const text = JSON.stringify(paths);
-  return Object.fromEntries(
-    Object.entries(responses).filter(([name]) => text.includes(`"#/components/responses/${name}"`)),
-  );
-}
-
-function securitySchemesOf(paths: Record<string, PathItem>): Schema {
-  const operations = Object.values(paths).flatMap(({ servers, ...methods }) => Object.values(methods) as Schema[]);
-  const names = operations.flatMap(({ security }) => (security as Schema[]).flatMap(Object.keys));
-  return Object.fromEntries(Object.entries(SECURITY_SCHEMES).filter(([name]) => names.includes(name)));
+  return Object.fromEntries(Object.entries(parts).filter(([name]) => text.includes(referenceTo(name))));
 }

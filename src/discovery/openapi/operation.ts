@@ -14,7 +14,7 @@ import { anyOf, oneOf, patchOf, responseSchemaOf, type Schema, schemaOf } from '
 import { tagOf } from './tags.js';
 
 /** The authentication schemes. Routes refer to them by these names. */
-export const SECURITY_SCHEMES: Schema = {
+export const SECURITY_SCHEMES: Record<string, Schema> = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An access token of a customer or of an agent' },
   operator: { type: 'http', scheme: 'bearer', description: 'An admin token with the role that the route needs' },
   client: { type: 'http', scheme: 'basic', description: 'client_id and client_secret of a registered client' },
