@@ -15,7 +15,6 @@ import {
   ManagementController,
   PublicController,
   ValidatedBody,
-  ValidatedQuery,
 } from '../../src/public/grant.js';
 import { useDatabase } from '../support/databases.js';
 import { startTestService } from '../support/test-service.js';
@@ -29,10 +28,6 @@ class RightBody {
   client_id!: string;
 }
 
-class EmptyBody {
-  client_id!: string;
-}
-
 class NamelessBody {
   client_id!: string;
 
@@ -42,7 +37,6 @@ class NamelessBody {
 
 /** Decorators of parameters. Those of the service check the type of their parameter, which `handle` does not have. */
 const BodyOf = (type: Type) => ValidatedBody(type as Type<object>) as ParameterDecorator;
-const QueryOf = (type: Type) => ValidatedQuery(type as Type<object>) as ParameterDecorator;
 const RequestOf = (type: Type, options?: { grant: string }) =>
   ClientRequest(type as Type<RightBody>, options) as ParameterDecorator;
 const QueryOfClient = (type: Type) => ClientQuery(type as Type<RightBody>) as ParameterDecorator;
@@ -82,13 +76,6 @@ const OF_METHOD: [message: string, controller: Type][] = [
   ['@Body() does not read the body in this service; use @ValidatedBody(…)', reading(Post(), Body())],
   ['@Query() does not validate; use @ValidatedQuery(…)', reading(Get(), Query('limit'))],
   [
-    'reads the body twice; remove @ValidatedBody, because @ClientRequest has the body',
-    reading(Post(), BodyOf(RightBody), RequestOf(RightBody)),
-  ],
-  ['EmptyBody declares no parameters; add validation decorators to its fields', reading(Post(), BodyOf(EmptyBody))],
-  ['NamelessBody needs a rule for client_id; add @IsString()', reading(Post(), RequestOf(NamelessBody))],
-  ['NamelessBody needs a rule for client_id; add @IsString()', reading(Get(), QueryOfClient(NamelessBody))],
-  [
     'checks no client and no Origin, as a customer route must; add @ClientRequest(…), @ClientQuery(…) or @Caller(…), or @AnyOrigin() if pages of every origin may read its responses',
     ofCustomers([Post()], BodyOf(RightBody)),
   ],
@@ -99,14 +86,9 @@ const OF_METHOD: [message: string, controller: Type][] = [
     'compares the Origin, so it does not admit every Origin; remove @AnyOrigin()',
     ofCustomers([Get(), AnyOrigin()], QueryOfClient(RightBody)),
   ],
-  ['GET has no body; use @ValidatedQuery(…) or @ClientQuery(…)', reading(Get(), RequestOf(RightBody))],
   [
     'no grant has the name letters; use the name in @GrantType',
     reading(Post(), RequestOf(RightBody, { grant: 'letters' })),
-  ],
-  [
-    'reads the query twice; remove @ValidatedQuery, because @ClientQuery has the query',
-    reading(Get(), QueryOf(RightBody), QueryOfClient(RightBody)),
   ],
 ];
 

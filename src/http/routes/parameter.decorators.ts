@@ -109,12 +109,12 @@ export function ClientQuery<Query extends ClientParameters>(
 /** Reads the JSON body of a request, and validates its parameters by the rules of a class (protocol §2.4 and §2.5). */
 export function ValidatedBody<Body extends object>(body: Type<Body>, options: BodyOptions = {}): ParameterOf<Body> {
   const declaration = { ...options, name: 'body', parameters: body, checksClient: false } as const;
-  return checked(declaration, { body, form: options.form ?? false, validatesBody: true });
+  return checked(declaration, { body, form: options.form ?? false });
 }
 
 /** Reads the query of a request, and validates its parameters by the rules of a class (protocol §2.5). */
 export function ValidatedQuery<Query extends object>(query: Type<Query>): ParameterOf<Query> {
-  return checked({ name: 'query', parameters: query, checksClient: false }, { query, validatesQuery: true });
+  return checked({ name: 'query', parameters: query, checksClient: false }, { query });
 }
 
 /**

@@ -1,9 +1,8 @@
-import { Injectable, type OnApplicationBootstrap, type OnModuleInit, type Type } from '@nestjs/common';
+import { Injectable, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService } from '@nestjs/core';
 import { listenersOf } from '../../platform/http/listener.decorators.js';
-import { declaredProperties } from '../../platform/validation/validation.js';
 import { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
 import { isBearerGuard } from '../callers/bearer.guard.js';
 import { OperatorGuard } from '../callers/operator.guard.js';
@@ -63,22 +62,11 @@ function violationOf(route: Route): string | undefined {
   return violationOfParameters(route) ?? violationOfOrigin(route);
 }
 
-function violationOfParameters({ method, parameters, controller, handlerName }: Route): string | undefined {
-  const { body, query, validatesBody, validatesQuery, checksClient } = parameters;
+function violationOfParameters({ controller, handlerName }: Route): string | undefined {
   const nestKinds = Object.keys(Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, handlerName) ?? {});
   const uses = (kind: RouteParamtypes) => nestKinds.some((key) => key.startsWith(`${kind}:`));
   if (uses(RouteParamtypes.BODY)) return '@Body() does not read the body in this service; use @ValidatedBody(…)';
   if (uses(RouteParamtypes.QUERY)) return '@Query() does not validate; use @ValidatedQuery(…)';
-  if (body && method === 'get') return 'GET has no body; use @ValidatedQuery(…) or @ClientQuery(…)';
-  if (validatesBody && checksClient === 'body')
-    return 'reads the body twice; remove @ValidatedBody, because @ClientRequest has the body';
-  if (validatesQuery && checksClient === 'query')
-    return 'reads the query twice; remove @ValidatedQuery, because @ClientQuery has the query';
-  const empty = [body, query].find((type) => type && declaredProperties(type).length === 0);
-  if (empty) return `${empty.name} declares no parameters; add validation decorators to its fields`;
-  const named = checksClient && (parameters[checksClient] as Type<object>);
-  if (named && !declaredProperties(named).includes('client_id'))
-    return `${named.name} needs a rule for client_id; add @IsString()`;
   return undefined;
 }
 

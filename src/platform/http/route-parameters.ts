@@ -4,14 +4,12 @@ import type { Type } from '@nestjs/common';
 export interface RouteParameters {
   body?: Type<object>;
   form?: boolean;
-  validatesBody?: boolean;
   /** Whether `@ClientRequest` checks the client in the body, or `@ClientQuery` the client in the query. */
   checksClient?: 'body' | 'query';
   grant?: string;
   anyOrigin?: boolean;
   checksOrigin?: boolean;
   query?: Type<object>;
-  validatesQuery?: boolean;
   /** Whether the route reads or sets cookies, so that CORS allows credentials. */
   usesCookies?: boolean;
 }
