@@ -8,7 +8,6 @@ import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
 import { DatabaseClock } from './database/database-clock.js';
 import { awaitUsableDatabase, connectWithRetry, DatabaseStart } from './database/database-start.js';
-import { MissingTables } from './database/entity-checks.js';
 import { MysqlClient } from './database/mysql-client.js';
 import { SqlClient } from './database/sql-client.js';
 import { SqliteClient } from './database/sqlite-client.js';
@@ -57,7 +56,6 @@ export class PlatformModule {
         },
         Database,
         DatabaseClock,
-        MissingTables,
       ],
       exports: [Configuration, Clock, MetricsRegistry, Database, DatabaseClock, DatabaseStart],
     };
