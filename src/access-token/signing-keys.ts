@@ -27,7 +27,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   /** The earliest time at which a key that a file change added may sign. By then verifiers know the key. */
   private readonly earliestUse = new Map<string, number>();
   /** `undefined` in a command that uses no keys. */
-  private readonly file: WatchedFile<string> | undefined;
+  private readonly file: WatchedFile | undefined;
 
   constructor(
     configuration: Configuration,
@@ -41,7 +41,6 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     this.load(text);
     const rules = {
       read: () => readFile(path, 'utf8'),
-      isSame: (one: string, other: string) => one === other,
       current: text,
       use: (changed: string) => this.change(changed),
     };

@@ -9,8 +9,7 @@ afterEach(() => void vi.useRealTimers());
 it('the file of the operator tokens is in use 2 s after its change at the latest', async () => {
   const use = vi.fn();
   let content = 'before';
-  const isSame = (one: string, other: string) => one === other;
-  const rules = { read: async () => content, isSame, current: content, use, checkIntervalMs: CHECK_INTERVAL_MS };
+  const rules = { read: async () => content, current: content, use, checkIntervalMs: CHECK_INTERVAL_MS };
   const file = new WatchedFile('ADMIN_TOKENS_FILE', rules, new MetricsRegistry());
   file.start();
   await vi.advanceTimersByTimeAsync(CHECK_INTERVAL_MS + 1); // the change is right after a check

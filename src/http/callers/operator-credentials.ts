@@ -18,7 +18,7 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import { equalInConstantTime, sha256 } from '../../platform/secret.js';
 import type { Authorization } from './authorization.js';
 import { FailedAuthentications } from './failed-authentications.js';
-import { type Operator, OperatorIssuer } from './operator-issuer.js';
+import { type Operator, operatorOf } from './operator-issuer.js';
 
 declare module '../../platform/request-context/request-context.js' {
   interface RequestContext {
@@ -39,23 +39,21 @@ export function operatorActor(): AuditParty {
 export class OperatorCredentials implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly areConfigured: boolean;
   private tokens: (Operator & { hash: string })[];
-  private readonly file: WatchedFile<string> | undefined;
-  private readonly issuer: OperatorIssuer | undefined;
+  private readonly file: WatchedFile | undefined;
 
   constructor(
-    { ADMIN_TOKENS = '', ADMIN_ISSUER, hasAdminTokens, files }: Configuration,
+    private readonly configuration: Configuration,
     private readonly failures: FailedAuthentications,
     metrics: MetricsRegistry,
-    jwts: ForeignJwts,
+    private readonly jwts: ForeignJwts,
   ) {
+    const { ADMIN_TOKENS = '', hasAdminTokens, files } = configuration;
     this.areConfigured = hasAdminTokens;
     this.tokens = listedIn(ADMIN_TOKENS);
-    if (ADMIN_ISSUER) this.issuer = new OperatorIssuer(ADMIN_ISSUER, jwts);
     const path = files.ADMIN_TOKENS;
     if (path === undefined) return;
     const rules = {
       read: () => textOf(path),
-      isSame: (one: string, other: string) => one === other,
       current: ADMIN_TOKENS,
       use: (text: string) => this.replace(text),
       checkIntervalMs: CHECK_INTERVAL_MS,
@@ -81,7 +79,9 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
   async match(authorization: Authorization | undefined, needed: AdminRole): Promise<Operator | undefined> {
     const token = authorization?.bearer;
     if (token === undefined || !this.areConfigured) return undefined;
-    const found = this.listed(token) ?? (await this.issuer?.operatorOf(token)) ?? 'not an admin token';
+    const { ADMIN_ISSUER } = this.configuration;
+    const ofIssuer = async () => ADMIN_ISSUER && operatorOf(token, ADMIN_ISSUER, this.jwts);
+    const found = this.listed(token) ?? (await ofIssuer()) ?? 'not an admin token';
     if (typeof found === 'string') {
       this.failures.record(found);
       return undefined;

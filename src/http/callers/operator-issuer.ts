@@ -9,33 +9,28 @@ export interface Operator {
   roles: AdminRole[];
 }
 
-/** Verifies the JWTs of the issuer in ADMIN_ISSUER, which are admin tokens too (protocol §9.1). */
-export class OperatorIssuer {
-  constructor(
-    private readonly trusted: AdminIssuer,
-    private readonly jwts: ForeignJwts,
-  ) {}
-
-  /**
-   * The operator of a token, or why the token is not valid; `undefined` if it is of no such issuer. A token without a
-   * known role is valid, and its role suffices for no route.
-   *
-   * @throws OAuthError 503 while the keys cannot be fetched
-   */
-  async operatorOf(token: string): Promise<Operator | string | undefined> {
-    const { issuer, audience, algorithms, typ, role_claim, jwks_uri } = this.trusted;
-    if (unverifiedIssuer(token) !== issuer) return undefined; // another token must not cause a fetch of the keys
-    try {
-      const { sub, [role_claim]: role } = await this.jwts.verify(token, {
-        ...{ issuer, audience, isOnlyAudience: true, algorithms, types: [typ], mayBringKey: true, keys: { jwks_uri } },
-        ...{ requiredClaims: ['exp', 'iat', 'sub'], maxLifetimeSeconds: MAX_ACCESS_TOKEN_TTL_SECONDS },
-      });
-      if (!isIdText(sub)) return 'token of the issuer: unusable sub';
-      return { actor: { kind: 'operator', id: sub, issuer }, roles: rolesIn(role) };
-    } catch (error) {
-      if (error instanceof InvalidJwt) return `token of the issuer: ${error.message}`;
-      throw error;
-    }
+/**
+ * The operator of a token of the issuer in ADMIN_ISSUER, or why the token is not valid; `undefined` if it is of no such
+ * issuer. A token without a known role is valid, and its role suffices for no route.
+ *
+ * @throws OAuthError 503 while the keys cannot be fetched
+ */
+export async function operatorOf(
+  token: string,
+  { issuer, audience, algorithms, typ, role_claim, jwks_uri }: AdminIssuer,
+  jwts: ForeignJwts,
+): Promise<Operator | string | undefined> {
+  if (unverifiedIssuer(token) !== issuer) return undefined; // another token must not cause a fetch of the keys
+  try {
+    const { sub, [role_claim]: role } = await jwts.verify(token, {
+      ...{ issuer, audience, isOnlyAudience: true, algorithms, types: [typ], mayBringKey: true, keys: { jwks_uri } },
+      ...{ requiredClaims: ['exp', 'iat', 'sub'], maxLifetimeSeconds: MAX_ACCESS_TOKEN_TTL_SECONDS },
+    });
+    if (!isIdText(sub)) return 'token of the issuer: unusable sub';
+    return { actor: { kind: 'operator', id: sub, issuer }, roles: rolesIn(role) };
+  } catch (error) {
+    if (error instanceof InvalidJwt) return `token of the issuer: ${error.message}`;
+    throw error;
   }
 }
 

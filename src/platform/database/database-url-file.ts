@@ -20,7 +20,7 @@ interface FollowingPool {
  * them. Any other content changes nothing.
  */
 export class DatabaseUrlFile {
-  private readonly file: WatchedFile<string>;
+  private readonly file: WatchedFile;
   server: MysqlServer;
   private pool: FollowingPool | undefined;
   private isChecking = false;
@@ -33,7 +33,6 @@ export class DatabaseUrlFile {
     this.server = serverOf(url);
     const rules = {
       read: async () => (await readFile(path, 'utf8')).trim(),
-      isSame: (one: string, other: string) => one === other,
       current: url,
       use: (changed: string) => this.use(changed),
     };

@@ -8,26 +8,25 @@ const CHECK_INTERVAL_MS = 2_000;
 /** A changed file is read again after this time. If it differs again, it is still being written. */
 export const SETTLE_TIME_MS = 200;
 
-interface WatchedFileRules<Content> {
-  read(): Promise<Content>;
-  isSame(one: Content, other: Content): boolean;
-  current: Content;
+interface WatchedFileRules {
+  read(): Promise<string>;
+  current: string;
   /** Returns `false` for content without effect. Throws an Error without values of the file if it is unusable. */
-  use(content: Content): unknown;
+  use(content: string): unknown;
   checkIntervalMs?: number;
 }
 
 /** Compares the content, because a cluster replaces mounted files by swapping symbolic links. */
-export class WatchedFile<Content> {
+export class WatchedFile {
   private readonly logger = new Logger('Files');
   private timer: NodeJS.Timeout | undefined;
   private logged = '';
   /** The content that was used last. */
-  private current: Content;
+  private current: string;
 
   constructor(
     private readonly name: WatchedFileName,
-    private readonly rules: WatchedFileRules<Content>,
+    private readonly rules: WatchedFileRules,
     private readonly metrics: MetricsRegistry,
   ) {
     this.current = rules.current;
@@ -48,9 +47,9 @@ export class WatchedFile<Content> {
   async check(): Promise<void> {
     try {
       const content = await this.read();
-      if (!this.rules.isSame(content, this.current)) {
+      if (content !== this.current) {
         await sleep(SETTLE_TIME_MS);
-        if (!this.rules.isSame(await this.read(), content)) return; // it is being written
+        if ((await this.read()) !== content) return; // it is being written
         if ((await this.rules.use(content)) !== false)
           this.logger.log(`${this.name}: changed; the new content is in use`);
       }
@@ -66,7 +65,7 @@ export class WatchedFile<Content> {
     }
   }
 
-  private read(): Promise<Content> {
+  private read(): Promise<string> {
     return this.rules.read().catch(() => {
       throw new Error('the file cannot be read');
     });
