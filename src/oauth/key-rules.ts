@@ -1,6 +1,7 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { applyDecorators } from '@nestjs/common';
 import { ValidateBy, ValidateIf, type ValidationArguments } from 'class-validator';
+import { isLoopback } from '../platform/validation/url-rules.js';
 import { rule } from '../platform/validation/validation.js';
 import { isPublicJwk, signatureKeys } from './key-sources.js';
 
@@ -52,10 +53,9 @@ export function IsKeySetUrl(): PropertyDecorator {
 
 function isKeySetUrl(value: unknown): boolean {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
-  const { protocol, hostname, username, password, hash } = new URL(value);
-  if (username !== '' || password !== '' || hash !== '') return false;
-  const isLoopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback);
+  const url = new URL(value);
+  if (url.username !== '' || url.password !== '' || url.hash !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url));
 }
 
 const MAX_KEYS = 20;

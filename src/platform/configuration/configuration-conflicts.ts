@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
 import type { Type } from '@nestjs/common';
 import { loadWhenUsed } from '../load-when-used.js';
+import { isLoopback } from '../validation/url-rules.js';
 import { declaredProperties } from '../validation/validation.js';
 import { UNKNOWN_FIELD } from '../validation/violations.js';
 import type { Configuration } from './configuration.js';
@@ -49,7 +50,7 @@ export function conflictsIn(configuration: Configuration): string[] {
       new Set(names).size < names.length && 'TRUSTED_AGENT_ISSUERS: must name each issuer once',
       isProduction &&
         TRY_IT === true &&
-        !isLoopback(AUTH_URL) &&
+        !isLoopback(urlOf(AUTH_URL)) &&
         'TRY_IT: must not be true in production, unless the host of AUTH_URL is a loopback',
       JWKS_DIR !== undefined && !isFolder(JWKS_DIR) && 'JWKS_DIR: must be the absolute path of a folder',
       PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
@@ -125,11 +126,6 @@ export function urlOf(text: string): URL {
   return new URL(URL.canParse(text) ? text : 'http://localhost');
 }
 
-function isLoopback(url: string): boolean {
-  const { hostname } = urlOf(url);
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
-}
-
 function isFolder(path: string): boolean {
   try {
     return isAbsolute(path) && statSync(path).isDirectory();
@@ -139,7 +135,7 @@ function isFolder(path: string): boolean {
 }
 
 /** Whether requests cannot be read on their way. */
-const isConfidential = (url: string) => urlOf(url).protocol === 'https:' || isLoopback(url);
+const isConfidential = (url: string) => urlOf(url).protocol === 'https:' || isLoopback(urlOf(url));
 
 const isConfidentialIssuer = (issuer: AdminIssuer | TrustedIssuer | null) =>
   issuer === null || (isConfidential(issuer.issuer) && isConfidential(issuer.jwks_uri));

@@ -40,6 +40,9 @@ function isHostName(text: string): boolean {
   return !isNumeric && labels.every((label) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label));
 }
 
+export const isLoopback = ({ hostname }: URL): boolean =>
+  hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+
 export const IsHost = () =>
   rule(
     'isHost',
