@@ -55,9 +55,16 @@ export function keysOfSite(text: string): LimitKey[] {
 /** The eight groups of an address; an IPv4 address is written as an IPv4-mapped one (RFC 4291 §2.5.5.2). */
 function ipv6Groups(text: string): string[] | undefined {
   const ip = ipOf(text);
-  const ipv6 = isIPv4(ip) ? `::ffff:${ip}` : ip;
-  if (!isIPv6(ipv6)) return undefined;
-  const canonical = new URL(`http://[${ipv6}]`).hostname.slice(1, -1); // RFC 5952
+  if (isIPv4(ip)) return mappedGroups(ip);
+  if (!isIPv6(ip)) return undefined;
+  const canonical = new URL(`http://[${ip}]`).hostname.slice(1, -1); // RFC 5952
   const [left = [], right = []] = canonical.split('::').map((half) => half.split(':').filter((group) => group !== ''));
   return [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
+}
+
+/** Without a URL, which costs 27 µs: nearly every request has an IPv4 address. */
+function mappedGroups(ipv4: string): string[] {
+  const [first = 0, second = 0, third = 0, fourth = 0] = ipv4.split('.').map(Number);
+  const groupOf = (high: number, low: number) => (high * 256 + low).toString(16);
+  return ['0', '0', '0', '0', '0', 'ffff', groupOf(first, second), groupOf(third, fourth)];
 }

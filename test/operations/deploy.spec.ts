@@ -165,14 +165,20 @@ describe('the Kubernetes manifests', () => {
 
 describe('the image', () => {
   it('has the labels of the OCI with the version and the description of the package', () => {
-    const { name, version, description, license } = JSON.parse(read('package.json'));
+    const { bin, version, description, license } = JSON.parse(read('package.json'));
     const labels = Object.fromEntries(
       [...dockerfile.matchAll(/org\.opencontainers\.image\.(\S+?)="([^"]*)"/g)].map(([, label, value]) => [
         label,
         value,
       ]),
     );
-    expect(labels).toMatchObject({ title: name, version, description, licenses: license, revision: '$REVISION' });
+    expect(labels).toMatchObject({
+      title: Object.keys(bin)[0],
+      version,
+      description,
+      licenses: license,
+      revision: '$REVISION',
+    });
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
     expect(new Set(bases.map((base) => `docker.io/library/${base}`))).toEqual(new Set([labels['base.name']]));
   });

@@ -17,6 +17,9 @@ import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
+/** Read once: mysql2 exports it by a getter, which costs 2 µs for each integer. */
+const { TypedParameter } = mysql;
+
 /** Unlike the time-outs of mysql2's pool, the limit of a statement includes its wait for a connection. */
 export class MysqlClient extends SqlClient {
   readonly dialect = MYSQL_DIALECT;
@@ -202,5 +205,5 @@ function result<Value>(work: (done: (error: Error | null, value: Value) => void)
 
 /** Parameters of a prepared statement. mysql2 would send integers as doubles, which some servers reject or round. */
 function asSent(parameters: SqlValue[]): (SqlValue | TypedParameterValue)[] {
-  return parameters.map((value) => (Number.isInteger(value) ? mysql.TypedParameter.LONGLONG(value as number) : value));
+  return parameters.map((value) => (Number.isInteger(value) ? TypedParameter.LONGLONG(value as number) : value));
 }
