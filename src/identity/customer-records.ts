@@ -29,15 +29,6 @@ export class BrowserRecord {
   last_seen_day!: string;
 }
 
-/** A page of the browsers that lead to a customer. */
-export class BrowserPage extends Page {
-  @IsArray()
-  @ValidateNested({ each: true })
-  @Type(() => BrowserRecord)
-  @ApiProperty('The browsers of the page, in the order of their ids.')
-  browsers!: BrowserRecord[];
-}
-
 /** A refresh token that leads to a customer, in responses to the operator. */
 export class RefreshTokenRecord {
   @ApiString('The id of the session of the refresh token.', EXAMPLE.sessionId)
@@ -92,7 +83,7 @@ export class CustomerRecord extends ListedCustomer {
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => BrowserRecord)
-  @ApiProperty('The browsers that lead to the customer, the one seen last first, at most 200.')
+  @ApiProperty('The browsers that lead to the customer, the one seen last first.')
   browsers!: BrowserRecord[];
 
   @IsArray()
@@ -174,19 +165,6 @@ export class CustomerRecords {
     const last = customers.at(-1);
     if (last === undefined || rows.length <= limit) return { customers };
     return { customers, next_cursor: encodeCursor(list, last.entity_id) };
-  }
-
-  /** A page of the browsers that lead to a customer, in the order of their ids. */
-  async browserPage(entityId: string, query: PageQuery): Promise<BrowserPage> {
-    const list = `customers/${entityId}/browsers`;
-    const { after, limit } = rangeOf(list, query);
-    const following = browsersOf(await this.sessions.devicesOf(entityId))
-      .filter(({ id }) => id > after)
-      .sort((one, other) => (one.id < other.id ? -1 : 1));
-    const browsers = following.slice(0, limit);
-    const last = browsers.at(-1);
-    if (last === undefined || browsers.length === following.length) return { browsers };
-    return { browsers, next_cursor: encodeCursor(list, last.id) };
   }
 
   /**

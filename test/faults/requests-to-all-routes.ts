@@ -98,7 +98,6 @@ function requestsOfOperators({ service, adminToken }: Target): Record<string, Se
     'GET /admin/customers/{entity_id}': admin('GET', customer),
     'DELETE /admin/customers/{entity_id}': admin('DELETE', customer),
     'GET /admin/customers': admin('GET', `customers?organization_id=${ACME}&external_id=any`),
-    'GET /admin/customers/{entity_id}/browsers': admin('GET', `${customer}/browsers`),
     'DELETE /admin/customers/{entity_id}/browsers/{browser_id}': admin('DELETE', `${customer}/browsers/${ACME}`),
     'GET /admin/customers/{entity_id}/export': admin('GET', `${customer}/export`),
     'POST /admin/customers/{entity_id}/end_sessions': admin('POST', `${customer}/end_sessions`, {}),

@@ -131,7 +131,7 @@ export class RaceWorld {
 
   /** The number of browsers that lead to a customer. */
   async browserCountOf(entityId: string): Promise<number> {
-    const path = `/admin/customers/${entityId}/browsers`;
+    const path = `/admin/customers/${entityId}`;
     const { status, body } = await available(() => manage(this.pods[0], 'GET', path, bearer(OPERATOR_TOKEN)));
     expect(status).toBe(200);
     return body.browsers.length;

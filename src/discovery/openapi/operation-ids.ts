@@ -35,7 +35,6 @@ const OPERATION_IDS: Record<string, string> = {
   'delete /admin/customers/{entity_id}': 'deleteCustomer',
   'get /admin/customers/{entity_id}/export': 'exportCustomerAsOperator',
   'post /admin/customers/{entity_id}/end_sessions': 'endSessionsAsOperator',
-  'get /admin/customers/{entity_id}/browsers': 'listBrowsers',
   'delete /admin/customers/{entity_id}/browsers/{browser_id}': 'deleteBrowser',
   'delete /admin/customers/{entity_id}/refresh-tokens/{session_id}': 'deleteRefreshToken',
   'post /admin/clients/{client_id}/secret': 'replaceClientSecret',

@@ -6,7 +6,6 @@ import { operatorActor } from '../../http/callers/operator-credentials.js';
 import { ValidatedBody } from '../../http/routes/parameter.decorators.js';
 import { CustomerErasure } from '../../identity/customer-erasure.js';
 import {
-  BrowserPage,
   CUSTOMER_PATH,
   CustomerExport,
   CustomerPage,
@@ -83,20 +82,6 @@ export class CustomerController {
     return customer;
   }
 
-  @Get(':entity_id/browsers')
-  @ApiRoute({
-    summary: 'List the browsers that lead to a customer, at most 200 at a time',
-    description: 'Returns a page of the browsers. Follow `next_cursor` until it is absent.',
-    pathParameters: CUSTOMER_PATH,
-    query: PageQuery,
-    response: BrowserPage,
-  })
-  async listBrowsers(@Req() request: Request, @Param('entity_id') entityId: string): Promise<BrowserPage> {
-    const query = readStrictQuery(PageQuery, request.originalUrl);
-    await this.organizationOf(entityId);
-    return this.records.browserPage(entityId, query);
-  }
-
   @Get(':entity_id/export')
   @ApiRoute({
     summary: 'Get everything that is stored about a customer',
@@ -122,7 +107,8 @@ export class CustomerController {
     @Param('entity_id') entityId: string,
     @ValidatedBody(EndSessionsBody, { mayBeEmpty: true }) { browsers = false }: EndSessionsBody,
   ): Promise<object> {
-    const organizationId = await this.organizationOf(entityId);
+    const organizationId = UUID.test(entityId) ? await this.records.organizationOf(entityId) : undefined;
+    if (organizationId === undefined) throw OAuthError.notFound();
     const actor = operatorActor();
     if (!(await this.sessions.end({ entityId, organizationId, browsers, actor }))) throw OAuthError.notFound();
     return {};
@@ -172,11 +158,5 @@ export class CustomerController {
     const areIds = UUID.test(entityId) && UUID.test(sessionId);
     if (!areIds || !(await this.sessions.endRefreshToken(entityId, sessionId))) throw OAuthError.notFound();
     return {};
-  }
-
-  private async organizationOf(entityId: string): Promise<string> {
-    const organizationId = UUID.test(entityId) ? await this.records.organizationOf(entityId) : undefined;
-    if (organizationId === undefined) throw OAuthError.notFound();
-    return organizationId;
   }
 }

@@ -5,7 +5,6 @@ import { Browser } from '../../../src/session/browser.entity.js';
 import { Session } from '../../../src/session/session.entity.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
-import { expectInvalidRequest } from '../../support/expect-error.js';
 import { browserIdOf, secretOf } from '../../support/identities.js';
 import { rememberedPair, rememberingRegistry, transferredSessionsOf } from '../../support/remember.js';
 import { ACME, ACME_SITE, AT_RIVAL } from '../../support/test-registry.js';
@@ -76,38 +75,15 @@ describe('protocol §9.2: the browsers of a customer', () => {
     expect(new Set(days).size).toBe(2);
 
     const all = [...ids, browserOf(known), String(session.browserId)].sort();
-    for (const [limit, lengths] of [
-      ['', [140]],
-      ['limit=60&', [60, 60, 20]],
-      ['limit=35&', [35, 35, 35, 35]],
-    ] as const) {
-      const pages: string[][] = [];
-      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-        const page: TestResponse = await asOperator('GET', `${entity_id}/browsers?${limit}cursor=${cursor}`);
-        pages.push(page.body.browsers.map(({ id }: { id: string }) => id));
-        cursor = page.body.next_cursor;
-      }
-      expect(pages.map(({ length }) => length)).toEqual(lengths);
-      expect(pages.flat()).toEqual(all);
-    }
+    expect((await browsersOf(entity_id)).map(({ id }) => id).sort()).toEqual(all);
     const last = all.at(-1) as string;
     expect((await asOperator('DELETE', `${entity_id}/browsers/${last}`)).status).toBe(200);
     expect((await asOperator('DELETE', `${entity_id}/browsers/${last}`)).status).toBe(404);
   });
 
-  it('have pages with errors for another limit, cursor or parameter, and for an unknown customer or browser', async () => {
+  it('of another customer, or unknown ones, cannot be ended', async () => {
     const [one, other] = [await newCustomer(service), await newCustomer(service)];
     for (const { access_token } of [one, other]) await rememberedPair(service, access_token);
-    const { next_cursor } = (await asOperator('GET', `${one.entity_id}/browsers?limit=1`)).body;
-    const listOf = (id: string, query: string) => asOperator('GET', `${id}/browsers?${query}`);
-    for (const limit of ['0', '201', '1.5', 'x'])
-      expectInvalidRequest(await listOf(one.entity_id, `limit=${limit}`), 'limit: must be 1 to 200');
-    const hint = 'cursor: not a next_cursor of this list';
-    for (const cursor of ['x', `${next_cursor}A`, Buffer.from('1 clients acme').toString('base64url')])
-      expectInvalidRequest(await listOf(one.entity_id, `cursor=${cursor}`), hint);
-    expectInvalidRequest(await listOf(other.entity_id, `cursor=${next_cursor}`), hint);
-    expectInvalidRequest(await listOf(one.entity_id, 'after=x'), 'after: unknown parameter');
-    for (const id of [randomUUID(), 'x']) expect((await listOf(id, '')).status).toBe(404);
     const ofOther = (await browsersOf(other.entity_id))[0]?.id;
     for (const path of [`${one.entity_id}/browsers/${ofOther}`, `${one.entity_id}/browsers/x`])
       expect((await asOperator('DELETE', path)).status).toBe(404);
