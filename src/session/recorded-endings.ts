@@ -4,9 +4,6 @@ import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { Clock } from '../platform/clock.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { writeIn } from '../platform/database/in-transaction.js';
-import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
 import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { Ended, type EndedAudience, type EndedKind } from './ended.entity.js';
 
@@ -23,29 +20,6 @@ const MAX_EPOCH_COUNT = 2 ** 31 - 1;
 /** The number of rows that one statement inserts. */
 const ROWS_PER_INSERT_COUNT = 100;
 
-/**
- * A row is published again only after a change that ends more tokens, so that replays of a code cannot postpone its
- * publication. `published_until` comes first, because it reads the old `issued_before`, and MySQL assigns from left to
- * right.
- */
-const UPDATE = writeStatement<
-  [endsMoreFrom: Date, issuedBefore: Date, expiresAt: Date, kind: EndedKind, value: string]
->(`UPDATE ended SET published_until = CASE WHEN issued_before < ? OR position IS NULL THEN NULL
-      ELSE published_until END, issued_before = ?, expires_at = ? WHERE kind = ? AND value = ?`);
-
-const COLUMNS = [
-  'kind',
-  'value',
-  'number',
-  'reason',
-  'issued_before',
-  'expires_at',
-  'audience',
-  'published_until',
-] as const;
-
-const INSERT = insertIgnoreStatement({ into: Ended, columns: COLUMNS });
-
 /** Records what has ended: for the verifiers that follow the feed, and of tokens that have no session. */
 @Injectable()
 export class RecordedEndings {
@@ -61,28 +35,25 @@ export class RecordedEndings {
     { epoch = MAX_EPOCH_COUNT, audience = 'customer-api', isInFeed = true }: SessionEnding = {},
   ): Promise<void> {
     const rows = sessions.map(({ id, reason }) => ({ value: id, reason }));
-    await this.raiseIn(manager, { kind: 'session', number: epoch, audience, isInFeed }, rows);
+    await this.recordIn(manager, { kind: 'session', number: epoch, audience, isInFeed }, rows);
   }
 
   /** Records in its transaction that tokens of a customer with a lower generation have ended. */
   async recordCustomer(manager: EntityManager, entityId: string, generation: number): Promise<void> {
-    const entry = { kind: 'subject', number: generation, audience: 'customer-api', isInFeed: true } as const;
-    await this.raiseIn(manager, entry, [{ value: entityId, reason: 'customer_generation' }]);
+    const rows = [{ value: entityId, reason: 'customer_generation' as const }];
+    await this.recordIn(manager, { kind: 'subject', number: generation, audience: 'customer-api' }, rows);
   }
 
   /** Ends a customer's token that has no session, in a transaction. */
   async recordToken(manager: EntityManager, jti: string): Promise<void> {
-    const entry = { kind: 'token', value: jti, reason: 'revoked', audience: 'customer-api' } as const;
-    await this.end(entry, manager);
+    await this.recordIn(manager, { kind: 'token', audience: 'customer-api' }, [{ value: jti, reason: 'revoked' }]);
   }
 
   /** Ends the tokens that were issued to clients so far, in the transaction that deletes the clients, and after it. */
-  async endClients(clientIds: string[], manager?: EntityManager): Promise<void> {
+  async endClients(clientIds: string[], manager = this.database.manager): Promise<void> {
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
-    for (const value of clientIds) {
-      const entry = { kind: 'client', value, reason: 'client_revoked', audience: null } as const;
-      await this.end({ ...entry, issuedBefore }, manager);
-    }
+    const rows = clientIds.map((value) => ({ value, reason: 'client_revoked' as const }));
+    await this.recordIn(manager, { kind: 'client', issuedBefore, audience: null }, rows);
   }
 
   /** Ends the tokens of suspended clients or organizations that were issued up to a time. */
@@ -92,53 +63,33 @@ export class RecordedEndings {
     manager: EntityManager,
   ): Promise<void> {
     for (const { key, issuedBefore } of issued) {
-      const entry = { kind, value: key, reason: `${kind}_suspended`, audience: null } as const;
-      await this.end({ ...entry, issuedBefore }, manager);
+      const rows = [{ value: key, reason: `${kind}_suspended` as const }];
+      await this.recordIn(manager, { kind, issuedBefore, audience: null }, rows);
     }
   }
 
-  /** Entries that exist get the number if it is higher, and are published again; those of the feed stay in the feed. */
-  private async raiseIn(
+  /**
+   * An entry that exists is raised and published again only if more tokens end, so that replays of a code cannot postpone
+   * its publication.
+   */
+  private async recordIn(
     manager: EntityManager,
-    { isInFeed, ...entry }: RaisedEntry & { isInFeed: boolean },
+    { kind, number = null, issuedBefore = FAR_FUTURE, audience, isInFeed = true }: EndedEntry,
     rows: { value: string; reason: InactiveReason }[],
   ): Promise<void> {
-    const expiresAt = this.expiry();
-    const publishedUntil = isInFeed ? null : new Date(this.clock.now());
+    const now = this.clock.now();
+    const expiresAt = new Date(now + ENTRY_SECONDS * 1000);
+    const publishedUntil = isInFeed ? null : new Date(now);
+    const lower = number === null ? { issuedBefore: LessThan(issuedBefore) } : { number: LessThan(number) };
     for (const portion of portionsOf(rows, ROWS_PER_INSERT_COUNT)) {
-      if (isInFeed) await this.raiseExistingIn(manager, entry, portion, expiresAt);
-      const common = { ...entry, issuedBefore: FAR_FUTURE, expiresAt, publishedUntil };
-      const entities = portion.map((row) => ({ ...common, ...row }));
+      const stored = { kind, value: In(valueList(portion.map(({ value }) => value))), ...lower };
+      if (isInFeed) await manager.update(Ended, stored, { number, issuedBefore, expiresAt, publishedUntil });
+      const entities = portion.map((row) => ({
+        ...{ kind, number, issuedBefore, audience, expiresAt, publishedUntil },
+        ...row,
+      }));
       await manager.createQueryBuilder().insert().into(Ended).values(entities).orIgnore().execute();
     }
-  }
-
-  private async raiseExistingIn(
-    manager: EntityManager,
-    { kind, number }: RaisedEntry,
-    rows: { value: string }[],
-    expiresAt: Date,
-  ): Promise<void> {
-    const lower = { kind, value: In(valueList(rows.map(({ value }) => value))), number: LessThan(number) };
-    await manager.update(Ended, lower, { number, publishedUntil: null, expiresAt });
-  }
-
-  private async end(
-    { kind, value, reason, issuedBefore = FAR_FUTURE, audience }: EndedEntry,
-    manager?: EntityManager,
-  ): Promise<void> {
-    const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
-      manager ? writeIn(manager, statement, parameters) : this.database.execute(statement, parameters);
-    const expiresAt = this.expiry();
-    const update = () => write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value]);
-    if ((await update()) > 0) return;
-    const row = [kind, value, null, reason, issuedBefore, expiresAt, audience, null] as const;
-    // a parallel request may have inserted the row
-    if ((await write(INSERT, [...row])) === 0) await update();
-  }
-
-  private expiry(): Date {
-    return new Date(this.clock.now() + ENTRY_SECONDS * 1000);
   }
 }
 
@@ -151,16 +102,11 @@ interface SessionEnding {
   isInFeed?: boolean;
 }
 
-interface RaisedEntry {
-  kind: EndedKind;
-  number: number;
-  audience: EndedAudience;
-}
-
 interface EndedEntry {
   kind: EndedKind;
-  value: string;
-  reason: InactiveReason;
+  /** Of a session or a customer: the epoch or the generation. */
+  number?: number | null;
   issuedBefore?: Date;
   audience: EndedAudience;
+  isInFeed?: boolean;
 }
