@@ -8,7 +8,6 @@ import { IdentityTokenGrantModule } from './grants/identity-token/identity-token
 import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer.grant.js';
 import { RefreshTokenGrantModule } from './grants/refresh-token/refresh-token.grant.js';
 import { RoutesModule } from './http/routes/routes.module.js';
-import { PurgeModule } from './identity/purge/purge.module.js';
 import { OperatorCustomersModule } from './operator/customers/operator-customers.module.js';
 import { OperatorRegistryModule } from './operator/registry/operator-registry.module.js';
 import { TokenModule } from './token/token.module.js';
@@ -20,7 +19,6 @@ import { TransferModule } from './transfer/transfer.module.js';
     TokenModule,
     TransferModule,
     AgentAuthModule,
-    PurgeModule,
     OperatorCustomersModule,
     OperatorRegistryModule,
     DiscoveryRoutesModule,

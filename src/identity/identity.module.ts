@@ -15,6 +15,7 @@ import { EndSessionsService } from './end-sessions.service.js';
 import { ForgetController } from './forget.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
 import { NamedCustomers } from './named-customers.js';
+import { Purge } from './purge.js';
 import { OrganizationUsers } from './users/organization-users.js';
 import { UserSignIns } from './users/user-sign-ins.js';
 
@@ -29,6 +30,7 @@ const EXPORTED = [
   IdentityCookies,
   NamedCustomers,
   OrganizationUsers,
+  Purge,
 ];
 
 /**

@@ -1,4 +1,4 @@
-import { Purge } from '../../identity/purge/purge.js';
+import { Purge } from '../../identity/purge.js';
 import { DATABASE_VARIABLES } from '../../platform/configuration/load-configuration.js';
 import { FeedStore } from '../../session/feed/feed-store.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';

@@ -1,7 +1,7 @@
 import { DataSource } from 'typeorm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.entity.js';
-import { Purge } from '../../../src/identity/purge/purge.js';
+import { Purge } from '../../../src/identity/purge.js';
 import { AgentBrowser, FOR_TOKEN } from '../../support/authorization-page.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { metricOf } from '../../support/management-api.js';

@@ -5,7 +5,7 @@ import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.entity.js';
 import { CustomerEntity } from '../../../src/customer/customer.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
-import { type Purged } from '../../../src/identity/purge/purge.js';
+import { type Purged } from '../../../src/identity/purge.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
 import { asStored } from '../../../src/platform/database/sqlite-statements.js';

@@ -7,20 +7,25 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { Clock, dayOf } from '../../platform/clock.js';
-import { Database } from '../../platform/database/database.js';
-import { earlierTime } from '../../platform/database/earlier-time.js';
-import { expiringTables } from '../../platform/database/entity-checks.js';
-import { writeIn } from '../../platform/database/in-transaction.js';
-import { finishDay, finishedDay } from '../../platform/database/lease.js';
-import { LeasedSteps } from '../../platform/database/leased-steps.js';
-import { writeStatement } from '../../platform/database/statement.js';
-import { DeletedEntries } from '../../registry/deleted-entries.js';
-import { AgentSessions } from '../../session/agent/agent-sessions.js';
-import { SessionPurge } from '../../session/session-purge.js';
-import { IdleCustomers } from './idle-customers.js';
+import { CustomerPurge, type CustomersToPurge } from '../customer/customer-purge.js';
+import { Clock, dayOf } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { earlierTime } from '../platform/database/earlier-time.js';
+import { expiringTables } from '../platform/database/entity-checks.js';
+import { writeIn } from '../platform/database/in-transaction.js';
+import { finishDay, finishedDay } from '../platform/database/lease.js';
+import { LeasedSteps } from '../platform/database/leased-steps.js';
+import { writeStatement } from '../platform/database/statement.js';
+import { portionsOf } from '../platform/database/value-list.js';
+import { DeletedEntries } from '../registry/deleted-entries.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
+import { SessionPurge } from '../session/session-purge.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
+import { CustomerErasure } from './customer-erasure.js';
 
 const ROWS_PER_DELETE = 1_000;
+/** Within the time of so many, the purge holds its lease. */
+const CUSTOMERS_PER_STEP_COUNT = 100;
 /** Mean time between two purges of one process. */
 const PURGE_INTERVAL_MS = 3_600_000;
 /** Covers requests under way at midnight, and clocks that differ. */
@@ -55,7 +60,9 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     private readonly database: Database,
     private readonly sessions: SessionPurge,
     private readonly agentSessions: AgentSessions,
-    private readonly idleCustomers: IdleCustomers,
+    private readonly customers: CustomerPurge,
+    private readonly participants: CustomerDataParticipants,
+    private readonly erasure: CustomerErasure,
     private readonly deletedEntries: DeletedEntries,
     private readonly clock: Clock,
   ) {
@@ -129,10 +136,40 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     if (isFirstOfDay) yield* this.sessions.deleteUnusedBrowsers(ROWS_PER_DELETE);
   }
 
+  /**
+   * Purges the customers that a browser created and that have no session, `idle_days` after their last use (protocol §5.9),
+   * and finishes erasures that were interrupted. Customers that agents created, and those of users, remain. It reads the
+   * table by its primary key and needs no other index.
+   */
   private async *deleteCustomers(pass: Pass): AsyncGenerator<number, void> {
     if (!pass.isFirstOfDay) return;
-    const isFinished = yield* this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, pass.now, pass.today);
-    if (!isFinished) pass.isFinished = false;
+    let after: string | undefined = '';
+    let failedCount = 0;
+    while (after !== undefined) {
+      const page: CustomersToPurge = await this.customers.find(after, ROWS_PER_DELETE, pass.today);
+      yield 0;
+      for (const portion of portionsOf(page.erased, CUSTOMERS_PER_STEP_COUNT)) {
+        failedCount += await this.erasure.finishErasures(portion);
+        yield 0;
+      }
+      for (const portion of portionsOf(page.idle, CUSTOMERS_PER_STEP_COUNT)) {
+        const marked = await this.markIdle(portion, pass);
+        failedCount += await this.erasure.finishErasures(marked);
+        yield marked.length;
+      }
+      after = page.next;
+    }
+    if (failedCount > 0) pass.isFinished = false;
+  }
+
+  /**
+   * If a request for a token of one of these customers came first, it has noted the day, and the customer remains. If it
+   * comes later, it finds no customer.
+   */
+  private async markIdle(ids: string[], { now, today }: Pass): Promise<string[]> {
+    const retained = new Set(await this.participants.mustRetain(ids));
+    const candidates = ids.filter((id) => !retained.has(id));
+    return candidates.length === 0 ? [] : this.customers.markIdle(candidates, now, today);
   }
 
   /** The id of a deleted client is free when nothing is left that a new client with this id could use. */
