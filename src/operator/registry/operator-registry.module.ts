@@ -5,7 +5,6 @@ import { CallersModule } from '../../http/callers/callers.module.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { RegistryModule } from '../../registry/registry.module.js';
 import { SessionModule } from '../../session/session.module.js';
-import { GrantStoresModule } from '../../token/stores/grant-stores.module.js';
 import { AgentController } from './controllers/agent.controller.js';
 import { ClientController } from './controllers/client.controller.js';
 import { ClientSecretController } from './controllers/client-secret.controller.js';
@@ -22,15 +21,7 @@ import { RegistryLists } from './registry-lists.js';
 import { RegistryTransactions } from './registry-transactions.js';
 
 @Module({
-  imports: [
-    RegistryModule,
-    CallersModule,
-    AgentAuthModule,
-    SessionModule,
-    CustomerModule,
-    IdentityModule,
-    GrantStoresModule,
-  ],
+  imports: [RegistryModule, CallersModule, AgentAuthModule, SessionModule, CustomerModule, IdentityModule],
   controllers: [
     OrganizationController,
     OffboardingController,

@@ -13,9 +13,7 @@ import { uuidv7 } from '../../platform/uuid.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
-import { deleteRowsOf, type ErasedOrganization } from '../../registry/organization-rows.js';
 import { RecordedEndings } from '../recorded-endings.js';
-import { Session } from '../session.entity.js';
 import { AgentSession, type AgentSessionKind } from './agent-session.entity.js';
 
 /** How long a session stays after its end: an access token of an agent may live on, and then a token obtained with it. */
@@ -273,16 +271,6 @@ export class AgentSessions {
       for (const portion of portionsOf(over)) yield await this.deleteUnused(portion);
       after = rows.length < size ? undefined : rows.at(-1)?.id;
     }
-  }
-
-  /**
-   * Deletes the sessions of an organization whose customers are gone, also those of trusted issuers' tokens, and the proofs
-   * without a customer that were made with them.
-   */
-  deleteOfOrganization(organization: ErasedOrganization): AsyncGenerator<number, void> {
-    return deleteRowsOf(this.database, AgentSession, organization, {}, (manager, ids) =>
-      manager.delete(Session, { agentSessionId: In(ids) }),
-    );
   }
 
   private async insertIn(manager: EntityManager, session: NewAgentSession): Promise<void> {

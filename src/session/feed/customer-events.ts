@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, Not } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { Clock, DAY_MS } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
 import { portionsOf } from '../../platform/database/value-list.js';
 import { uuidv7 } from '../../platform/uuid.js';
-import { deleteRowsOf, type ErasedOrganization } from '../../registry/organization-rows.js';
 import { CustomerEvent, type EventKind } from './customer-event.entity.js';
 
 /** The number of events that an export has. Only a user with as many linked customers in EVENT_DAYS has more. */
@@ -74,11 +73,6 @@ export class CustomerEvents {
         expires_at: row.expiresAt.toISOString(),
       }));
     return { rows: exported, truncated: rows.length > MAX_EXPORTED_ROWS };
-  }
-
-  /** Deletes the events of an organization, except erasures, of which a consumer must learn. */
-  deleteOfOrganization(organization: ErasedOrganization): AsyncGenerator<number, void> {
-    return deleteRowsOf(this.database, CustomerEvent, organization, { kind: Not('customer.erased') });
   }
 
   private async insertIn(

@@ -7,9 +7,7 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { derivedSecret, equalInConstantTime, randomSecret, sha256 } from '../../platform/secret.js';
-import { deleteRowsOf, type ErasedOrganization } from '../../registry/organization-rows.js';
 import { type AnyGrantRequest, GrantDecorator, type GrantMetadata, type GrantResult } from '../grant.js';
-import { OneTimeCode } from './one-time-code.entity.js';
 import {
   COUNT_GUESS,
   DELETE_OF_CUSTOMER,
@@ -157,11 +155,6 @@ export class OneTimeCodes implements CustomerDataParticipant {
     const rows = await this.database.select(EXPORT, [entityId]);
     return rows.length === 0 ? {} : { one_time_code: rows };
   };
-
-  /** @internal */
-  deleteOfOrganization(organization: ErasedOrganization): AsyncGenerator<number, void> {
-    return deleteRowsOf(this.database, OneTimeCode, organization);
-  }
 
   /** The guess counts before its value is compared, so that parallel guesses are not free. */
   private async countGuess(id: string, limit: number, now: Date): Promise<void> {

@@ -1,17 +1,19 @@
-import { Injectable } from '@nestjs/common';
-import type { FindOptionsWhere, ObjectLiteral } from 'typeorm';
+import { Injectable, type Type } from '@nestjs/common';
+import { type EntityManager, type FindOptionsWhere, In, Not, type ObjectLiteral } from 'typeorm';
 import { OrganizationCustomers } from '../../../customer/organization-customers.js';
 import { CustomerErasure } from '../../../identity/customer-erasure.js';
 import { party } from '../../../platform/audit/audit.js';
 import { Database } from '../../../platform/database/database.js';
+import { valueList } from '../../../platform/database/value-list.js';
 import { DeletedEntries } from '../../../registry/deleted-entries.js';
 import { AGENTS } from '../../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../../registry/entries/client.entry.js';
 import type { EntryKind } from '../../../registry/entries/entry-kind.js';
-import type { ErasedOrganization } from '../../../registry/organization-rows.js';
-import { AgentSessions } from '../../../session/agent/agent-sessions.js';
-import { CustomerEvents } from '../../../session/feed/customer-events.js';
-import { OneTimeCodes } from '../../../token/stores/one-time-codes.js';
+import { pagesOf } from '../../../registry/row-pages.js';
+import { AgentSession } from '../../../session/agent/agent-session.entity.js';
+import { CustomerEvent } from '../../../session/feed/customer-event.entity.js';
+import { Session } from '../../../session/session.entity.js';
+import { OneTimeCode } from '../../../token/stores/one-time-code.entity.js';
 import { RegistryTransactions } from '../registry-transactions.js';
 
 /**
@@ -19,6 +21,18 @@ import { RegistryTransactions } from '../registry-transactions.js';
  * organizations' requests rose by a quarter (docs/performance.md).
  */
 const ROWS_PER_STEP_COUNT = 16;
+
+/** An organization that is being erased. */
+interface ErasedOrganization {
+  id: string;
+  /** Locks its row in the transaction of a step. */
+  lock(manager: EntityManager): Promise<void>;
+}
+
+interface RowOfOrganization extends ObjectLiteral {
+  id: string;
+  organizationId: string | null;
+}
 
 /**
  * Erases what belongs to an organization, in steps. They may stop after any step and be repeated: each finds what is left.
@@ -32,9 +46,6 @@ export class OrganizationErasure {
     private readonly erasure: CustomerErasure,
     private readonly transactions: RegistryTransactions,
     private readonly deletedEntries: DeletedEntries,
-    private readonly agentSessions: AgentSessions,
-    private readonly events: CustomerEvents,
-    private readonly codes: OneTimeCodes,
   ) {}
 
   /**
@@ -59,9 +70,10 @@ export class OrganizationErasure {
         yield count;
       }
     if (erasedCount === 0 && !isLast) return;
-    yield* this.agentSessions.deleteOfOrganization(organization);
-    yield* this.events.deleteOfOrganization(organization);
-    yield* this.codes.deleteOfOrganization(organization);
+    yield* this.deleteRows(AgentSession, organization);
+    // a consumer must learn of erasures
+    yield* this.deleteRows(CustomerEvent, organization, { kind: Not('customer.erased') });
+    yield* this.deleteRows(OneTimeCode, organization);
   }
 
   /** One customer that fails does not stop the others. A step in which all fail does: an extension is out of order. */
@@ -94,6 +106,28 @@ export class OrganizationErasure {
         { recordsAgentSessions: false },
       );
       yield count;
+    }
+  }
+
+  /** Deletes the rows from a table without an index on the organization: reads the table by its primary key. */
+  private async *deleteRows<Row extends RowOfOrganization>(
+    entity: Type<Row>,
+    { id: organizationId, lock }: ErasedOrganization,
+    filter: object = {},
+  ): AsyncGenerator<number, void> {
+    const select = { id: true, organizationId: true };
+    for await (const rows of pagesOf(this.database.manager, entity, 'id', filter, { select })) {
+      const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
+      if (ids.length > 0)
+        await this.database.transaction(async (manager) => {
+          await lock(manager);
+          const deleted: object = { id: In(valueList(ids)) };
+          // the proofs without a customer that were made with them
+          if ((entity as Type<object>) === AgentSession)
+            await manager.delete(Session, { agentSessionId: In(valueList(ids)) });
+          await manager.delete(entity, deleted);
+        });
+      yield ids.length;
     }
   }
 }
