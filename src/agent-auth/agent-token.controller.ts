@@ -19,7 +19,7 @@ import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
-import { AuthorizationCodes } from '../session/agent/authorization-codes.js';
+import { AuthorizationCodes, type AuthorizationRow } from '../session/agent/authorization-codes.js';
 import {
   type AgentGrant,
   AgentTokenIssuer,
@@ -165,10 +165,10 @@ export class AgentTokenController {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, parameters);
     return traced('redemption', { 'cas.code_kind': 'authorization' }, async () => {
       const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
-      const granted = await this.codes.find(code, proof);
-      const grant = await this.currentGrant(client, granted);
-      const refreshToken = await this.refreshTokens.begin(granted);
-      return this.tokenResponse(grant, { id: granted.id, epoch: 0 }, refreshToken);
+      const found = await this.codes.find(code, proof);
+      const grant = await this.currentGrant(client, grantOf(found.row));
+      const refreshToken = await this.refreshTokens.begin(found);
+      return this.tokenResponse(grant, { id: found.row.id, epoch: 0 }, refreshToken);
     });
   }
 
@@ -204,7 +204,8 @@ export class AgentTokenController {
   }
 }
 
-function grantOf({ agent_id, organization_id, client_id, scope }: AgentRefreshRow): AgentGrant {
+function grantOf(row: AgentRefreshRow | AuthorizationRow): AgentGrant {
+  const { agent_id, organization_id, client_id, scope } = row;
   return { agentId: agent_id, organizationId: organization_id, clientId: client_id, scope };
 }
 

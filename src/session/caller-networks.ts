@@ -28,7 +28,7 @@ export class CallerNetworks {
 }
 
 /** When and where a code was redeemed. */
-interface Redemption {
+export interface Redemption {
   /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
   redeemed_for: number | null;
   redeemed_network: string | null;

@@ -2,6 +2,8 @@ import type { Audit } from '../platform/audit/audit.js';
 import { party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 
+export type CodeKind = 'transfer_token' | 'authorization_code';
+
 /** Whose code or refresh token it is. */
 export interface RedeemableParties {
   /** The customer or agent. */
@@ -15,7 +17,7 @@ export interface RedeemableParties {
 /** Records what happened to a code or a refresh token. Audit events do not contain its hash. */
 export function auditRedeemable(
   audit: Audit,
-  kind: 'transfer_token' | 'authorization_code' | 'refresh_token',
+  kind: CodeKind | 'refresh_token',
   action: 'issued' | 'redeemed' | 'replayed',
   { subject, clientId, organizationId, session }: RedeemableParties,
 ): void {

@@ -1,20 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { SessionClaims } from '../access-token/session-claims.js';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { isPkceSatisfied } from '../oauth/pkce.js';
 import { Audit, party } from '../platform/audit/audit.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { dialectOf, timeOf } from '../platform/database/sql-dialect.js';
+import { dialectOf } from '../platform/database/sql-dialect.js';
 import { writeStatement } from '../platform/database/statement.js';
-import { randomSecret, sha256 } from '../platform/secret.js';
-import { uuidv7 } from '../platform/uuid.js';
 import { actOf, agentHasEnded } from './agent/agent-columns.js';
-import { CallerNetworks, isDuplicateUse } from './caller-networks.js';
-import { auditRedeemable, type RedeemableParties } from './redemption-audit.js';
+import { CallerNetworks } from './caller-networks.js';
+import { type CodeProof, type FoundCode, RedeemableCodes } from './redeemable-codes.js';
 import { Session } from './session.entity.js';
 import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
@@ -33,7 +30,7 @@ export class LostCodeError extends Error {}
 export type DeviceColumns = Pick<Session, 'kind' | 'expiresAt' | 'seenDay'> & Partial<Session>;
 
 /** A transfer token that its client may redeem now. */
-export interface RedeemableCode {
+export interface RedeemableCode extends FoundCode<RedeemableRow> {
   /** Of the session that the redemption makes of the code. */
   id: string;
   entityId: string;
@@ -46,27 +43,26 @@ export interface RedeemableCode {
   hasChallenge: boolean;
   /** The claims of the token that the code gives. */
   session: SessionClaims;
-  codeHash: string;
-  /** An HMAC of the network of this request. */
-  network: string | null;
 }
 
-/** Transfer tokens: codes that can be redeemed once (protocol §3.6 and §3.7). A redeemed code is the session that it gave. */
+/** Transfer tokens (protocol §4.4). */
 @Injectable()
-export class TransferCodes {
+export class TransferCodes extends RedeemableCodes<RedeemableRow> {
   constructor(
+    clock: Clock,
+    configuration: Configuration,
+    networks: CallerNetworks,
+    audit: Audit,
     private readonly database: Database,
-    private readonly clock: Clock,
-    private readonly configuration: Configuration,
-    private readonly networks: CallerNetworks,
     private readonly sessions: Sessions,
     private readonly endings: SessionEndings,
     private readonly bounds: SessionBounds,
-    private readonly audit: Audit,
-  ) {}
+  ) {
+    super('transfer_token', clock, configuration, networks, audit);
+  }
 
   /**
-   * Stores a code in a transaction that has locked the customer's row, and returns it. The database has only its hash.
+   * Stores a code in a transaction that has locked the customer's row, and returns it.
    *
    * @param origin the session, or the agent, whose token makes the code
    * @throws OAuthError 429 if the customer has too many
@@ -78,39 +74,19 @@ export class TransferCodes {
     { clientId, codeChallenge }: { clientId: string; codeChallenge: string | undefined },
   ): Promise<string> {
     await this.bounds.assertMayTransfer(manager, all);
-    const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
-    const now = this.clock.now();
-    await this.sessions.insertIn(manager, {
-      ...origin,
-      id: uuidv7(now),
-      kind: 'code',
-      clientId,
-      codeHash: sha256(code),
-      codeChallenge: codeChallenge ?? null,
-      expiresAt: new Date(now + this.configuration.TRANSFER_TOKEN_TTL * 1000),
-    });
+    const { code, columns } = this.newCode(this.configuration.TRANSFER_TOKEN_TTL);
+    await this.sessions.insertIn(manager, { ...origin, ...columns, clientId, codeChallenge: codeChallenge ?? null });
     return code;
   }
 
-  /**
-   * Finds the code. A wrong client or verifier leaves it usable.
-   *
-   * @throws OAuthError `invalid_grant`
-   */
-  async find(code: string, clientId: string, codeVerifier: string | undefined): Promise<RedeemableCode> {
-    const codeHash = sha256(code);
-    const row = await this.sessions.findByCode(codeHash);
-    if (!row) throw OAuthError.invalidGrant('code: unknown');
-    if (row.client_id !== clientId) throw OAuthError.invalidGrant('code: of another client');
-    if (!isPkceSatisfied(row.code_challenge, codeVerifier))
-      throw OAuthError.invalidGrant('code: the verifier does not fit');
-    const network = this.networks.current(codeHash);
-    if (row.kind !== 'code') return this.rejectReuse(row, network);
-    if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-    if (agentHasEnded(row)) throw OAuthError.invalidGrant('code: the token that created it has ended');
+  /** @throws OAuthError `invalid_grant` */
+  async findRedeemable(code: string, proof: CodeProof): Promise<RedeemableCode> {
+    const found = await this.find(code, proof);
+    const { row } = found;
     return {
+      ...found,
       ...{ id: row.id, entityId: row.customer_id, organizationId: row.organization_id, groupId: row.group_id },
-      ...{ hasUser: Boolean(row.has_user), clientId, hasChallenge: row.code_challenge !== null, codeHash, network },
+      ...{ hasUser: Boolean(row.has_user), clientId: proof.clientId, hasChallenge: row.code_challenge !== null },
       session: { gen: Number(row.generation), sid: row.id, ep: 0, ...actOf(row) },
     };
   }
@@ -126,7 +102,7 @@ export class TransferCodes {
     const expiresAt = new Date(now + ttlSeconds * 1000);
     const redeemed = await this.database.execute(REDEEM, [code.network, expiresAt, code.id, new Date(now)]);
     if (redeemed === 0) await this.rejectLost(code);
-    this.auditUse('redeemed', code, code.id);
+    this.auditUse('redeemed', code.row);
   }
 
   /**
@@ -142,7 +118,7 @@ export class TransferCodes {
       if (error instanceof LostCodeError) await this.rejectLost(code);
       throw error;
     }
-    this.auditUse('redeemed', code, code.id);
+    this.auditUse('redeemed', code.row);
   }
 
   /** @throws LostCodeError, which rolls the transaction back */
@@ -157,56 +133,27 @@ export class TransferCodes {
     if (affected !== 1) throw new LostCodeError();
   }
 
-  /** @throws OAuthError `invalid_grant` for a code that was redeemed or has ended since it was found */
-  private async rejectLost({ codeHash, network }: RedeemableCode): Promise<never> {
-    const row = await this.sessions.findByCode(codeHash);
-    if (row && row.kind !== 'code') return this.rejectReuse(row, network);
-    throw OAuthError.invalidGrant('code: the token that created it has ended');
+  auditIssued({
+    entityId,
+    clientId,
+    organizationId,
+  }: Pick<RedeemableCode, 'entityId' | 'clientId' | 'organizationId'>): void {
+    this.auditIssue({ subject: party('customer', entityId), clientId, organizationId });
   }
 
-  /** Describes a code for the operator; `undefined` if it is not stored. */
-  async describe(code: string): Promise<StoredToken | undefined> {
-    const row = await this.sessions.findByCode(sha256(code));
-    if (!row) return undefined;
-    const inactiveReason = this.inactiveReasonOf(row);
-    return {
-      kind: 'transfer token',
-      ...{ clientId: row.client_id ?? '', subject: row.customer_id, organizationId: row.organization_id },
-      ...{ expiresAt: timeOf(row.expires_at), session: row.id },
-      ...(inactiveReason && { inactiveReason }),
-    };
+  protected override rowOf(codeHash: string): Promise<RedeemableRow | undefined> {
+    return this.sessions.findByCode(codeHash);
   }
 
-  auditIssued(code: CodeParties): void {
-    auditRedeemable(this.audit, 'transfer_token', 'issued', partiesOf(code));
+  protected override subjectOf({ customer_id }: RedeemableRow): AuditParty {
+    return party('customer', customer_id);
   }
 
-  private auditUse(action: 'redeemed' | 'replayed', code: CodeParties, session: string): void {
-    auditRedeemable(this.audit, 'transfer_token', action, { ...partiesOf(code), session });
+  protected override end({ id, customer_id }: RedeemableRow): Promise<void> {
+    return this.endings.endReused(customer_id, id, 'revoked');
   }
 
-  /**
-   * A second use is a duplicate soon after the first use and from its network, or a replay, which ends the session that
-   * the first use gave, with everything that was made with it (protocol §3.7). @throws OAuthError `invalid_grant`
-   */
-  private async rejectReuse(row: RedeemableRow, network: string | null): Promise<never> {
-    const { id, customer_id: entityId, organization_id: organizationId } = row;
-    if (isDuplicateUse(row, network)) throw OAuthError.invalidGrant('code: duplicate use');
-    await this.endings.endReused(entityId, id, 'revoked');
-    this.auditUse('replayed', { entityId, organizationId, clientId: row.client_id ?? '' }, id);
-    throw OAuthError.invalidGrant('code: replayed');
-  }
-
-  private inactiveReasonOf(row: RedeemableRow): InactiveReason | undefined {
-    if (row.kind !== 'code') return 'already_used';
-    if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
+  protected override endedReason(row: RedeemableRow): InactiveReason | undefined {
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }
 }
-
-function partiesOf({ entityId, clientId, organizationId }: CodeParties): RedeemableParties {
-  return { subject: party('customer', entityId), clientId, organizationId };
-}
-
-/** Whose transfer token it is. */
-type CodeParties = Pick<RedeemableCode, 'entityId' | 'organizationId' | 'clientId'>;

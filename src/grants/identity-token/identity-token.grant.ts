@@ -106,7 +106,8 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     if (replace !== undefined && remember !== 'browser') throw ERRORS.replaceAlone();
     if (remember !== undefined) assertMayRemember(client, remember);
     if (remember === 'browser' && browser.origin === undefined) throw ERRORS.noOrigin();
-    const code = await this.codes.find(body.code, client.clientId, code_verifier);
+    const proof = { clientId: client.clientId, codeVerifier: code_verifier };
+    const code = await this.codes.findRedeemable(body.code, proof);
     this.registry.requireOrganization(client, code.organizationId);
     if (remember !== undefined && !code.hasChallenge) throw ERRORS.noChallenge();
     const { entityId, organizationId, groupId, hasUser, session } = code;

@@ -5,9 +5,10 @@ import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
 import { type NotNull, writeStatement } from '../../platform/database/statement.js';
+import type { FoundCode } from '../redeemable-codes.js';
 import { RefreshTokens, type Rotation } from '../refresh-tokens.js';
 import { AgentSessions, type StoredAgentSession } from './agent-sessions.js';
-import { AuthorizationCodes, type RedeemableAuthorization } from './authorization-codes.js';
+import { AuthorizationCodes, type AuthorizationRow } from './authorization-codes.js';
 
 /** A session of an agent with a refresh token. */
 export type AgentRefreshRow = StoredAgentSession & NotNull<Pick<StoredAgentSession, 'scope' | 'current_hash'>>;
@@ -38,7 +39,7 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
    * @returns the first refresh token
    * @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended
    */
-  async begin(code: RedeemableAuthorization): Promise<string> {
+  async begin(code: FoundCode<AuthorizationRow>): Promise<string> {
     const { refreshToken, columns } = this.first();
     await this.codes.redeem(code, columns);
     return refreshToken;
