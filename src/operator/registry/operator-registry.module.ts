@@ -7,8 +7,6 @@ import { RegistryModule } from '../../registry/registry.module.js';
 import { SessionModule } from '../../session/session.module.js';
 import { AgentController } from './controllers/agent.controller.js';
 import { ClientController } from './controllers/client.controller.js';
-import { ClientSecretController } from './controllers/client-secret.controller.js';
-import { OffboardingController } from './controllers/offboarding.controller.js';
 import { OrganizationController } from './controllers/organization.controller.js';
 import { ResourceServerController } from './controllers/resource-server.controller.js';
 import { EntryChecks } from './entry-checks.js';
@@ -22,14 +20,7 @@ import { RegistryTransactions } from './registry-transactions.js';
 
 @Module({
   imports: [RegistryModule, CallersModule, AgentAuthModule, SessionModule, CustomerModule, IdentityModule],
-  controllers: [
-    OrganizationController,
-    OffboardingController,
-    ClientController,
-    ResourceServerController,
-    AgentController,
-    ClientSecretController,
-  ],
+  controllers: [OrganizationController, ClientController, ResourceServerController, AgentController],
   providers: [
     EntryChecks,
     Offboarding,

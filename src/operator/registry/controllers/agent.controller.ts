@@ -11,8 +11,7 @@ import { RegistryEditor } from '../registry-editor.js';
 import { OrganizationListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
-import { ApiEntries, ApiFromFile } from './entry-fields.js';
-import { entryRoutes } from './entry-routes.js';
+import { ApiEntries, ApiFromFile, entryRoutes } from './entry-routes.js';
 
 class AgentResponse extends AgentEntry {
   @Exclude()

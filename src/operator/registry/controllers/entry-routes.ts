@@ -1,7 +1,20 @@
-import type { Type } from '@nestjs/common';
+import { applyDecorators, type Type } from '@nestjs/common';
+import { IsArray, IsBoolean } from 'class-validator';
 import { MAX_PAGE_ENTRIES } from '../../../oauth/pages.js';
-import { type ApiRouteDescription, apiPropertyOf } from '../../../platform/http/api-route.js';
+import { ApiProperty, type ApiRouteDescription, apiPropertyOf } from '../../../platform/http/api-route.js';
+import { Nested } from '../../../platform/validation/validation.js';
 import { type EntryKind, listOf, nounOf } from '../../../registry/entries/entry-kind.js';
+
+// Fields of the responses of all lists.
+export const ApiFromFile = () =>
+  applyDecorators(IsBoolean(), ApiProperty('Whether a registry file brought the entry.', false));
+
+export const ApiEntries = (type: () => Type<object>) =>
+  applyDecorators(
+    IsArray(),
+    Nested(type, { each: true }),
+    ApiProperty('The entries of the page, in the order of their keys.'),
+  );
 
 const IF_MATCH = 'With `If-Match` and an `ETag`, an entry that has changed since gets 412.';
 

@@ -15,7 +15,7 @@ export abstract class EntryController<Row extends ObjectLiteral> {
     private readonly kind: EntryKind<object, Row>,
     private readonly query: Type<OrganizationListQuery>,
     private readonly lists: RegistryLists,
-    private readonly editor: RegistryEditor,
+    protected readonly editor: RegistryEditor,
   ) {}
 
   protected abstract toResponse(row: Row): object;

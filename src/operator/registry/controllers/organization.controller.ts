@@ -6,7 +6,7 @@ import { RequiredRole } from '../../../http/callers/operator.guard.js';
 import { operatorActor } from '../../../http/callers/operator-credentials.js';
 import { Page } from '../../../oauth/pages.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
-import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-route.js';
+import { ApiInheritedRoutes, ApiProperty, ApiRoute, apiPropertyOf } from '../../../platform/http/api-route.js';
 import { ApiInteger, Nested, Optional } from '../../../platform/validation/validation.js';
 import { ORGANIZATIONS, OrganizationEntry } from '../../../registry/entries/organization.entry.js';
 import type { Organization } from '../../../registry/organization.entity.js';
@@ -15,8 +15,7 @@ import { RegistryEditor } from '../registry-editor.js';
 import { NamedListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
-import { ApiEntries, ApiFromFile } from './entry-fields.js';
-import { entryRoutes } from './entry-routes.js';
+import { ApiEntries, ApiFromFile, entryRoutes } from './entry-routes.js';
 
 class OffboardingState {
   @IsISO8601()
@@ -95,6 +94,20 @@ export class OrganizationController extends EntryController<Organization> {
   ): Promise<object> {
     await this.offboarding.request(key, { actor: operatorActor(), ifMatch });
     return this.read(http, key);
+  }
+
+  @Delete(':id/offboarding')
+  @RequiredRole('all')
+  @ApiRoute({
+    summary: 'Cancel the off-boarding of an organization',
+    description:
+      'Nothing is erased then, and the organization stays suspended. The response is the same if it was not being off-boarded.',
+    pathParameters: { id: apiPropertyOf(OrganizationEntry, 'id') },
+    errors: ['409 conflict'],
+  })
+  async cancelOffboarding(@Param('id') id: string): Promise<object> {
+    await this.offboarding.cancel(id, operatorActor());
+    return {};
   }
 
   protected toResponse(row: Organization): object {
