@@ -74,11 +74,6 @@ const NOTE_DAY = writeStatement<[today: number, today: number, entityId: string]
   `UPDATE customer SET seen_day = ${LATEST_DAY} WHERE entity_id = ? AND erased_at IS NULL AND linked_to IS NULL`,
 );
 
-const FIND_EXPORTED = selectStatement<[entityId: string], Record<string, SqlValue>>(
-  `SELECT entity_id, organization_id, group_id, creator, generation, has_user, linked_to, seen_day, created_at
-    FROM customer WHERE entity_id = ? AND erased_at IS NULL`,
-);
-
 /** The values of a new customer in the order of the columns. */
 export function newCustomerRow(
   entityId: string,
@@ -243,11 +238,6 @@ export class Customers {
       take: limit,
     });
     return rows.map((row) => row.entityId);
-  }
-
-  /** The stored row of a customer, for an export. */
-  exportRows(entityId: string): Promise<Record<string, SqlValue>[]> {
-    return this.database.select(FIND_EXPORTED, [entityId]);
   }
 
   /** What the keys of a customer are, for an export, without their hashes. */

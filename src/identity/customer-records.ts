@@ -176,7 +176,8 @@ export class CustomerRecords {
     const row = await this.rowOf(entityId);
     if (!row) return undefined;
     const { tables, truncated } = await this.participants.exportRows(entityId);
-    const customer = (await this.customers.exportRows(entityId)).map((row) => withIsoTimes(row, ['created_at']));
+    const { erased_at: _, ...stored } = row;
+    const customer = [withIsoTimes(stored, ['created_at'])];
     const keys = await this.customers.exportKeys(entityId);
     const events = await this.events.exportRows(entityId);
     const sessions = await this.sessions.exportRows(entityId);
