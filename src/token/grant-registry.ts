@@ -9,7 +9,6 @@ import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import { assertAttemptsUsable } from './attempt-limits.js';
 import { assertClaimsUsable } from './declared-claims.js';
 import { type Grant, type GrantBody, GrantDecorator, type GrantMetadata } from './grant.js';
-import { assertRulesUsable } from './proof-rules.js';
 
 export interface RegisteredGrant extends GrantMetadata {
   handler: Grant<GrantBody, AgentPrincipal | undefined>;
@@ -20,6 +19,11 @@ const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
 const RESERVED = new Set(
   'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
 );
+
+/** A token whose proof ends with its caller lasts at most so long (protocol §10.7). */
+const MAX_LIFETIME_WITH_CALLER_SECONDS = 86_400;
+
+const isCount = (value: unknown) => Number.isSafeInteger(value) && Number(value) > 0;
 
 @Injectable()
 export class GrantRegistry implements OnModuleInit {
@@ -81,4 +85,15 @@ export class GrantRegistry implements OnModuleInit {
     if (reserved)
       throw new Error(`${className}: may not respond with "${reserved}", which has a meaning of its own; rename it`);
   }
+}
+
+/** @throws Error if the rules that a grant declares about its proofs are not usable */
+function assertRulesUsable({ uses, lifetime, guesses, endsWith }: GrantMetadata, className: string): void {
+  const fail = (reason: string) => new Error(`${className}: ${reason}`);
+  if (uses !== undefined && uses !== 'unlimited' && !isCount(uses))
+    throw fail("uses must be a number from 1, or 'unlimited'");
+  if (lifetime !== undefined && !isCount(lifetime)) throw fail('lifetime must be a number of seconds');
+  if (guesses !== undefined && !isCount(guesses)) throw fail('guesses must be a number from 1');
+  if (endsWith === 'caller' && lifetime !== undefined && lifetime > MAX_LIFETIME_WITH_CALLER_SECONDS)
+    throw fail(`lifetime must be at most ${MAX_LIFETIME_WITH_CALLER_SECONDS} with endsWith 'caller'`);
 }

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { GROUP_ID } from '../customer/customer.js';
+import { GROUP_ID, GROUP_ID_RULE } from '../customer/customer.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
 import type { Browser } from '../http/routes/client-request.js';
 import { browserOf } from '../http/routes/request-pipe.js';
@@ -10,7 +10,15 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import type { AnyGrantRequest, CountedProof, GrantBody, GrantMetadata, GrantRequest, GrantResult } from './grant.js';
-import { TOKEN_ERRORS } from './token-errors.js';
+
+export const TOKEN_ERRORS = {
+  grant: () => OAuthError.unauthorizedClient('grant_type: not for this client'),
+  organization: () => OAuthError.invalidRequest('organization_id: must be the organization of the agent'),
+  organizationOfPath: () => OAuthError.invalidRequest('organization_id: must equal the organization of the path'),
+  groupId: () => OAuthError.invalidRequest(`group_id: ${GROUP_ID_RULE}`),
+  noGroups: () => OAuthError.invalidRequest('grant_type: not supported by the route of a group'),
+  sharedGroups: () => OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity'),
+};
 
 /** What the path of a request says, in addition to its body. */
 export interface TokenPath {

@@ -30,10 +30,10 @@ import {
   CheckedGrantRequest,
   givingBack,
   newCustomerCheck,
+  TOKEN_ERRORS,
   type TokenPath,
   withOrganizationOf,
 } from './grant-request.js';
-import { TOKEN_ERRORS } from './token-errors.js';
 import { TokenResponse, TokenRoute, tokenResponse } from './token-response.js';
 
 const AGENT_TOKEN = 'agent_token';
