@@ -18,7 +18,7 @@ import { ApiEnum, ApiOptionalString, ApiString } from '../platform/validation/va
 import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
-import { AgentSessions } from '../session/agent/agent-sessions.js';
+import { AgentSessionEndings } from '../session/agent/agent-session-endings.js';
 import { AuthorizationCodes, type AuthorizationRow } from '../session/agent/authorization-codes.js';
 import {
   type AgentGrant,
@@ -103,7 +103,7 @@ export class AgentTokenController {
   constructor(
     private readonly codes: AuthorizationCodes,
     private readonly refreshTokens: AgentRefreshTokens,
-    private readonly sessions: AgentSessions,
+    private readonly endings: AgentSessionEndings,
     private readonly agents: Agents,
     private readonly tokens: AgentTokenIssuer,
     private readonly clientCredentials: ClientCredentials,
@@ -149,7 +149,7 @@ export class AgentTokenController {
   })
   async end(@Caller(BearerGuard) caller: Principal): Promise<object> {
     const agent = assertAgent(caller);
-    await this.sessions.endTokens(agent);
+    await this.endings.endTokens(agent);
     this.audit.success('token.revoked', agentActor(agent), party('token', agent.claims.jti));
     return {};
   }

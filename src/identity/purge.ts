@@ -18,7 +18,6 @@ import { LeasedSteps } from '../platform/database/leased-steps.js';
 import { writeStatement } from '../platform/database/statement.js';
 import { portionsOf } from '../platform/database/value-list.js';
 import { DeletedEntries } from '../registry/deleted-entries.js';
-import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { SessionPurge } from '../session/session-purge.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerErasure } from './customer-erasure.js';
@@ -59,7 +58,6 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly database: Database,
     private readonly sessions: SessionPurge,
-    private readonly agentSessions: AgentSessions,
     private readonly customers: CustomerPurge,
     private readonly participants: CustomerDataParticipants,
     private readonly erasure: CustomerErasure,
@@ -126,7 +124,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
     yield ['registry', this.deleteEntries(now)];
     yield ['session', this.deleteSessions(pass)];
-    yield ['agent_session', this.agentSessions.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['agent_session', this.sessions.deleteAgentSessions(ROWS_PER_DELETE, now)];
     yield ['customer', this.deleteCustomers(pass)];
   }
 

@@ -5,10 +5,10 @@ import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { type EntityRow, type NotNull, selectStatement } from '../platform/database/statement.js';
+import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Registry } from '../registry/registry.js';
-import { AgentSession, type AgentSessionKind } from './agent/agent-session.entity.js';
+import { AgentSession, type AgentSessionKind, KINDS_WITHOUT_TOKENS } from './agent/agent-session.entity.js';
 import { Browsers } from './browsers.js';
 import { Session, type SessionKind } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
@@ -16,6 +16,10 @@ import { Sessions } from './sessions.js';
 
 /** A session that has expired may still have an access token. */
 const RETENTION_MS = DAY_MS;
+/** An access token of an agent may live on, and then a token obtained with it. */
+const AGENT_RETENTION_MS = 2 * DAY_MS;
+/** Of a session of an agent without tokens. Covers requests under way and clocks that differ. */
+const WITHOUT_TOKENS_RETENTION_MS = 120_000;
 /** The number of sessions that one transaction deletes, within which the purge holds its lease. */
 const SESSIONS_PER_STEP_COUNT = 100;
 
@@ -72,6 +76,20 @@ export class SessionPurge {
         yield await this.database.transaction((manager) => this.purgeIn(manager, portion, before));
       }
     } while (rows.length === size);
+  }
+
+  /** The same for sessions of agents, if nothing that was obtained with them is left. It reads the table by its primary key. */
+  async *deleteAgentSessions(size: number, now: Date): AsyncGenerator<number, void> {
+    const page = { select: { id: true, kind: true, expiresAt: true }, order: { id: 'ASC' }, take: size } as const;
+    let after: string | undefined = '';
+    while (after !== undefined) {
+      const where = { id: MoreThan(after) };
+      const rows: AgentSession[] = await this.database.manager.find(AgentSession, { ...page, where });
+      const over = rows.filter(({ kind, expiresAt }) => expiresAt.getTime() + retentionMsOf(kind) < now.getTime());
+      yield 0;
+      for (const portion of portionsOf(over)) yield await this.deleteUnused(portion.map(({ id }) => id));
+      after = rows.length < size ? undefined : rows.at(-1)?.id;
+    }
   }
 
   /**
@@ -162,6 +180,15 @@ export class SessionPurge {
     return rows.length;
   }
 
+  private deleteUnused(agentSessionIds: string[]): Promise<number> {
+    const ids = valueList(agentSessionIds);
+    const deleteUnused = writeStatement<string[]>(
+      `DELETE FROM agent_session WHERE id IN (${placeholdersFor(ids)})
+        AND NOT EXISTS (SELECT 1 FROM session WHERE session.agent_session_id = agent_session.id)`,
+    );
+    return this.database.execute(deleteUnused, ids);
+  }
+
   /** Those of some sessions that have children, which belong to the same customers. */
   private async parentsIn(manager: EntityManager, rows: PurgedRow[]): Promise<PurgedRow[]> {
     const customerIds = customersOf(rows.map(({ customer_id }) => customer_id));
@@ -171,6 +198,10 @@ export class SessionPurge {
     const parentIds = new Set(childRows.map(({ parentId }) => parentId));
     return rows.filter(({ id }) => parentIds.has(id));
   }
+}
+
+function retentionMsOf(kind: AgentSessionKind): number {
+  return KINDS_WITHOUT_TOKENS.includes(kind) ? WITHOUT_TOKENS_RETENTION_MS : AGENT_RETENTION_MS;
 }
 
 /** The customers of some sessions. A proof of an agent has none before its redemption. */

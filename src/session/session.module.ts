@@ -5,6 +5,7 @@ import { CustomerModule } from '../customer/customer.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { AgentRefreshTokens } from './agent/agent-refresh-tokens.js';
 import { AgentSession } from './agent/agent-session.entity.js';
+import { AgentSessionEndings } from './agent/agent-session-endings.js';
 import { AgentSessions } from './agent/agent-sessions.js';
 import { AuthorizationCodes } from './agent/authorization-codes.js';
 import { Browser } from './browser.entity.js';
@@ -39,6 +40,7 @@ const ENTITIES = [AgentSession, Browser, CustomerEvent, Ended, ProofUse, Revocat
 
 const EXPORTED = [
   AgentRefreshTokens,
+  AgentSessionEndings,
   AgentSessions,
   AuthorizationCodes,
   BrowserRecognition,
@@ -64,7 +66,7 @@ const EXPORTED = [
 
 /**
  * The sessions of customers and agents: everything that a device holds is one row. `sessions.ts` begins those of customers,
- * and `session-endings.ts` ends them; `agent/agent-sessions.ts` does both for those of agents. `token-validity.ts` decides
+ * and `session-endings.ts` ends them; `agent/` does both for those of agents. `token-validity.ts` decides
  * whether a token has ended, and `browser-recognition.ts` recognizes browsers.
  */
 @Module({

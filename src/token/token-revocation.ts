@@ -6,7 +6,7 @@ import { operatorActor } from '../http/callers/operator-credentials.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { type RequestContext, requestContext } from '../platform/request-context/request-context.js';
 import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
-import { AgentSessions } from '../session/agent/agent-sessions.js';
+import { AgentSessionEndings } from '../session/agent/agent-session-endings.js';
 import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
 import type { CountedRevocation } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
@@ -31,7 +31,7 @@ export class TokenRevocation {
     private readonly endings: SessionEndings,
     private readonly customerRefreshTokens: CustomerRefreshTokens,
     private readonly agentRefreshTokens: AgentRefreshTokens,
-    private readonly agentSessions: AgentSessions,
+    private readonly agentEndings: AgentSessionEndings,
     private readonly audit: Audit,
   ) {}
 
@@ -56,7 +56,7 @@ export class TokenRevocation {
   /** @returns the number of entries for verifiers */
   private async end(claims: AccessTokenClaims): Promise<number> {
     if (claims.aud === 'customer-api') return this.endings.endToken(claims);
-    await this.agentSessions.endTokens({ organizationId: claims.organization_id, claims });
+    await this.agentEndings.endTokens({ organizationId: claims.organization_id, claims });
     return 1;
   }
 
@@ -76,7 +76,7 @@ export class TokenRevocation {
     if (ofCustomer) {
       const entries = await this.endings.end(ofCustomer.customer_id, id, 'refresh_token_revoked');
       counted?.setEntries(entries ?? 0);
-    } else await this.agentSessions.end(id, 'refresh_token_revoked');
+    } else await this.agentEndings.end(id, 'refresh_token_revoked');
     this.auditRevocation(id, clientId);
   }
 

@@ -12,7 +12,7 @@ afterEach(() => {
 
 it('the next purge of a process begins 45 to 75 minutes after the end of the one before, also if that has failed', async () => {
   const unused = undefined as never;
-  const purge = new Purge(unused, unused, unused, unused, unused, unused, unused, unused, unused);
+  const purge = new Purge(unused, unused, unused, unused, unused, unused, unused, unused);
   const ends: ((error?: Error) => void)[] = [];
   const run = () =>
     new Promise<undefined>((resolve, reject) => {

@@ -16,7 +16,7 @@ import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
 import { Registry } from '../../registry/registry.js';
 import { lockRevision, raiseRevision } from '../../registry/registry-revision.js';
 import { ResourceServer } from '../../registry/resource-server.entity.js';
-import { AgentSessions } from '../../session/agent/agent-sessions.js';
+import { AgentSessionEndings } from '../../session/agent/agent-session-endings.js';
 import { RecordedEndings } from '../../session/recorded-endings.js';
 import type { EntryChange } from './entry-change.js';
 
@@ -58,7 +58,7 @@ export class RegistryTransactions {
     private readonly audit: Audit,
     private readonly clock: Clock,
     private readonly databaseClock: DatabaseClock,
-    private readonly agentSessions: AgentSessions,
+    private readonly agentEndings: AgentSessionEndings,
     private readonly endings: RecordedEndings,
     private readonly consents: Consents,
   ) {}
@@ -88,7 +88,7 @@ export class RegistryTransactions {
     const changesOf = (kind: EntryKind, type: EntryChange['change']) =>
       changes.filter((change) => change.kind === kind && change.change === type);
     // before the rows name another agent
-    await this.agentSessions.endOfClients(clientsWithOtherAgents(changesOf(CLIENTS, 'changed')), manager);
+    await this.agentEndings.endOfClients(clientsWithOtherAgents(changesOf(CLIENTS, 'changed')), manager);
     for (const kind of ENTRY_KINDS) {
       await insertRows(manager, kind, changesOf(kind, 'created'), revision);
       const issued = await updateRows(manager, kind, changesOf(kind, 'changed'), { revision, now });
@@ -98,7 +98,7 @@ export class RegistryTransactions {
     const ended = endedBy(changes);
     // also of a deleted agent: no session of the agent begins from now on
     for (const ids of portionsOf(ended.agentIds)) await manager.increment(Agent, { id: In(ids) }, 'generation', 1);
-    await this.agentSessions.endAllOf(ended.agentIds, manager, recordsAgentSessions);
+    await this.agentEndings.endAllOf(ended.agentIds, manager, recordsAgentSessions);
     await this.endConsentsAndClients(ended, manager);
     // an agent that is created again later with the email or the id is another one
     for (const { key: agentId } of changesOf(AGENTS, 'deleted'))

@@ -7,6 +7,7 @@ import { Database } from '../../platform/database/database.js';
 import { type NotNull, writeStatement } from '../../platform/database/statement.js';
 import type { FoundCode } from '../redeemable-codes.js';
 import { RefreshTokens, type Rotation } from '../refresh-tokens.js';
+import { AgentSessionEndings } from './agent-session-endings.js';
 import { AgentSessions, type StoredAgentSession } from './agent-sessions.js';
 import { AuthorizationCodes, type AuthorizationRow } from './authorization-codes.js';
 
@@ -27,6 +28,7 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
     configuration: Configuration,
     private readonly database: Database,
     private readonly sessions: AgentSessions,
+    private readonly endings: AgentSessionEndings,
     private readonly codes: AuthorizationCodes,
     audit: Audit,
   ) {
@@ -58,7 +60,7 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
   }
 
   protected override end({ id }: AgentRefreshRow): Promise<void> {
-    return this.sessions.end(id, 'refresh_token_revoked');
+    return this.endings.end(id, 'refresh_token_revoked');
   }
 
   protected override subjectOf({ agent_id }: AgentRefreshRow): AuditParty {

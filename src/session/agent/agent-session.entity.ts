@@ -13,6 +13,9 @@ import { RedeemableSession } from '../redeemable-session.js';
  */
 export type AgentSessionKind = 'page' | 'code' | 'refresh' | 'token' | 'client' | 'issuer';
 
+/** Verifiers need not learn of the end of such a session, and nothing refers to it. */
+export const KINDS_WITHOUT_TOKENS: AgentSessionKind[] = ['page', 'code'];
+
 /**
  * One thing with which an application, or the page, acts for an agent (protocol §6). What an agent obtains for a customer
  * refers to the session with which it was obtained, and ends with it. So a session that has expired stays as long as

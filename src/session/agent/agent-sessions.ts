@@ -1,30 +1,20 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, In, IsNull, MoreThan, Not } from 'typeorm';
-import type { InactiveReason } from '../../access-token/inactive-reason.js';
+import { type EntityManager, In, IsNull, MoreThan } from 'typeorm';
 import type { Actor, RevocableClaims } from '../../access-token/session-claims.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Clock, DAY_MS } from '../../platform/clock.js';
+import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { selectIn } from '../../platform/database/in-transaction.js';
-import type { SqlValue } from '../../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement, writeStatement } from '../../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../../platform/database/value-list.js';
+import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
+import { portionsOf } from '../../platform/database/value-list.js';
 import { uuidv7 } from '../../platform/uuid.js';
-import { Agent } from '../../registry/agent.entity.js';
+import type { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
-import { RecordedEndings } from '../recorded-endings.js';
-import { AgentSession, type AgentSessionKind } from './agent-session.entity.js';
+import { AgentSession } from './agent-session.entity.js';
 
-/** How long a session stays after its end: an access token of an agent may live on, and then a token obtained with it. */
-const RETENTION_MS = 2 * DAY_MS;
-/** The same for a session without tokens. Covers requests under way and clocks that differ. */
-const MARGIN_MS = 120_000;
 /** When the session of a client expires: it has one, which ends with the client or the agent. */
 const NEVER = new Date('9999-12-31T00:00:00Z');
-
-/** The kinds without access tokens: verifiers need not learn of their end, and nothing refers to them. */
-const WITHOUT_TOKENS: AgentSessionKind[] = ['page', 'code'];
 
 /**
  * The most sessions of an agent that have not expired. A thief of the page's cookie could otherwise begin so many that a
@@ -96,8 +86,6 @@ const FIND_EPOCH = selectStatement<[id: string], EntityRow<AgentSession, 'epoch'
   batch: true,
 });
 
-type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind'>;
-
 /** The values of a new session. The rest is `null` or 0. */
 export type NewAgentSession = Pick<
   AgentSession,
@@ -118,14 +106,13 @@ export interface AgentCaller {
   claims: Readonly<RevocableClaims & { exp: number }>;
 }
 
-/** Begins and ends the sessions of agents (protocol §6). */
+/** Begins and finds the sessions of agents (protocol §6). `agent-session-endings.ts` ends them. */
 @Injectable()
 export class AgentSessions {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly agents: Agents,
-    private readonly endings: RecordedEndings,
   ) {}
 
   /**
@@ -186,62 +173,9 @@ export class AgentSessions {
     return { sub, sid, ep, client_id, ...(iss !== undefined && { iss }) };
   }
 
-  /**
-   * Ends the access tokens of a session, and what was obtained with them, unless they have ended already. A refresh token
-   * stays valid.
-   */
-  async endTokens(caller: AgentCaller): Promise<void> {
-    const { sid = '', ep = 0, aud } = caller.claims;
-    await this.database.transaction(async (manager) => {
-      if (aud === undefined) await this.insertOfIssuer(manager, caller);
-      const { affected } = await manager.increment(AgentSession, { id: sid, epoch: ep }, 'epoch', 1);
-      if (affected !== 1) return;
-      const ended = [{ id: sid, reason: 'revoked' as const }];
-      await this.endings.recordSessions(manager, ended, { epoch: ep + 1, audience: null });
-    });
-  }
-
   /** Ends a session of the page. The id comes from a cookie, and may be that of a session of another kind. */
   async endAtPage(id: string): Promise<void> {
     await this.database.manager.delete(AgentSession, { id, kind: 'page' });
-  }
-
-  /** Ends a session with its access tokens, and all that was obtained with them. */
-  async end(id: string, reason: InactiveReason): Promise<void> {
-    await this.database.transaction(async (manager) => {
-      const row = await manager.findOneBy(AgentSession, { id });
-      if (row) await this.deleteIn(manager, [row], reason);
-    });
-  }
-
-  /**
-   * Ends all sessions of agents of this service.
-   *
-   * @param manager the transaction that has changed the rows of the agents
-   * @param isRecorded false if all their tokens have ended already
-   */
-  async endAllOf(agentIds: string[], manager: EntityManager, isRecorded: boolean): Promise<void> {
-    for (const portion of portionsOf(agentIds)) {
-      const ids = valueList(portion);
-      const sessions = await lockSessions(manager, `agent_id IN (${placeholdersFor(ids)})`, ids);
-      await this.deleteIn(manager, sessions, isRecorded ? 'agent_changed' : undefined);
-    }
-  }
-
-  /** Ends the sessions of clients that get other agents, in the transaction that then writes these. */
-  async endOfClients(clientIds: string[], manager: EntityManager): Promise<void> {
-    for (const portion of portionsOf(clientIds)) {
-      const clients = await manager.findBy(ClientApplication, { clientId: In(portion), agentId: Not(IsNull()) });
-      if (clients.length === 0) continue;
-      const agentIds = valueList(clients.map(({ agentId }) => agentId as string));
-      // no session of the clients begins meanwhile
-      await manager.increment(Agent, { id: In(agentIds) }, 'version', 1);
-      const clientIds = valueList(portion);
-      const ofClients = `agent_id IN (${placeholdersFor(agentIds)})
-        AND kind = 'client' AND client_id IN (${placeholdersFor(clientIds)})`;
-      const sessions = await lockSessions(manager, ofClients, [...agentIds, ...clientIds]);
-      await this.deleteIn(manager, sessions, 'revoked');
-    }
   }
 
   /** The epochs of some sessions that are not gone. */
@@ -254,60 +188,8 @@ export class AgentSessions {
     return epochs;
   }
 
-  /**
-   * Deletes sessions that have expired, if nothing that was obtained with them is left. It reads the table by its primary
-   * key, in steps.
-   *
-   * @returns the number of sessions that each step deleted
-   */
-  async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
-    const page = { select: { id: true, kind: true, expiresAt: true }, order: { id: 'ASC' }, take: size } as const;
-    let after: string | undefined = '';
-    while (after !== undefined) {
-      const where = { id: MoreThan(after) };
-      const rows: AgentSession[] = await this.database.manager.find(AgentSession, { ...page, where });
-      const over = rows.filter(({ kind, expiresAt }) => expiresAt.getTime() + retentionMsOf(kind) < now.getTime());
-      yield 0;
-      for (const portion of portionsOf(over)) yield await this.deleteUnused(portion);
-      after = rows.length < size ? undefined : rows.at(-1)?.id;
-    }
-  }
-
-  private async insertIn(manager: EntityManager, session: NewAgentSession): Promise<void> {
-    const now = new Date(this.clock.now());
-    const ofAgent = { agentId: session.agentId, issuer: IsNull(), expiresAt: MoreThan(now) };
-    if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS_COUNT)
-      throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
-    await manager.insert(AgentSession, { epoch: 0, createdAt: now, ...session });
-  }
-
-  private async deleteUnused(rows: { id: string }[]): Promise<number> {
-    const ids = valueList(rows.map(({ id }) => id));
-    const deleteUnused = writeStatement<string[]>(
-      `DELETE FROM agent_session WHERE id IN (${placeholdersFor(ids)})
-        AND NOT EXISTS (SELECT 1 FROM session WHERE session.agent_session_id = agent_session.id)`,
-    );
-    return this.database.execute(deleteUnused, ids);
-  }
-
-  private async deleteIn(
-    manager: EntityManager,
-    rows: AgentSessionRow[],
-    reason: InactiveReason | undefined,
-  ): Promise<void> {
-    for (const portion of portionsOf(rows))
-      await manager.delete(AgentSession, { id: In(valueList(portion.map(({ id }) => id))) });
-    if (reason === undefined) return;
-    const ended = rows.filter(({ kind }) => !WITHOUT_TOKENS.includes(kind));
-    await this.endings.recordSessions(
-      manager,
-      ended.map(({ id }) => ({ id, reason })),
-      { audience: null },
-    );
-  }
-
   /** Inserts the session of a trusted issuer's token, unless it exists. */
-  private async insertOfIssuer(manager: EntityManager, { organizationId, claims }: AgentCaller): Promise<void> {
+  async insertOfIssuer(manager: EntityManager, { organizationId, claims }: AgentCaller): Promise<void> {
     const { sub: agentId, sid: id = '', client_id: clientId, iss: issuer = '', exp } = claims;
     const row = { id, kind: 'issuer', agentId, organizationId, clientId, issuer, epoch: 0 } as const;
     const times = { createdAt: new Date(this.clock.now()), expiresAt: new Date(exp * 1000) };
@@ -319,16 +201,12 @@ export class AgentSessions {
       .orIgnore()
       .execute();
   }
-}
 
-function retentionMsOf(kind: AgentSessionKind): number {
-  return WITHOUT_TOKENS.includes(kind) ? MARGIN_MS : RETENTION_MS;
-}
-
-/** Locks the sessions of agents of this service, so that no code among them is redeemed before the transaction ends. */
-function lockSessions(manager: EntityManager, where: string, values: string[]): Promise<AgentSessionRow[]> {
-  const lock = selectStatement<SqlValue[], AgentSessionRow>(
-    ({ forUpdate }) => `SELECT id, kind FROM agent_session WHERE ${where} AND issuer IS NULL${forUpdate}`,
-  );
-  return selectIn(manager, lock, values);
+  private async insertIn(manager: EntityManager, session: NewAgentSession): Promise<void> {
+    const now = new Date(this.clock.now());
+    const ofAgent = { agentId: session.agentId, issuer: IsNull(), expiresAt: MoreThan(now) };
+    if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS_COUNT)
+      throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
+    await manager.insert(AgentSession, { epoch: 0, createdAt: now, ...session });
+  }
 }

@@ -8,6 +8,7 @@ import { type NotNull, writeStatement } from '../../platform/database/statement.
 import { CallerNetworks } from '../caller-networks.js';
 import { type FoundCode, RedeemableCodes } from '../redeemable-codes.js';
 import type { FirstRefreshToken } from '../refresh-tokens.js';
+import { AgentSessionEndings } from './agent-session-endings.js';
 import { AgentSessions, type StoredAgentSession } from './agent-sessions.js';
 
 /** A session of an agent with a code, redeemed or not. */
@@ -45,6 +46,7 @@ export class AuthorizationCodes extends RedeemableCodes<AuthorizationRow> {
     audit: Audit,
     private readonly database: Database,
     private readonly sessions: AgentSessions,
+    private readonly endings: AgentSessionEndings,
   ) {
     super('authorization_code', clock, configuration, networks, audit);
   }
@@ -76,6 +78,6 @@ export class AuthorizationCodes extends RedeemableCodes<AuthorizationRow> {
   }
 
   protected override end({ id }: AuthorizationRow): Promise<void> {
-    return this.sessions.end(id, 'revoked');
+    return this.endings.end(id, 'revoked');
   }
 }
