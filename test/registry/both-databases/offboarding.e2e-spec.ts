@@ -314,7 +314,7 @@ describe('the off-boarding of an organization', () => {
     const asked: string[] = [];
     cannotErase = (id) => asked.push(id) > 0;
     await run();
-    expect([asked.length, await customerCount(tenant)]).toEqual([64, 70]);
+    expect([asked.length, await customerCount(tenant)]).toEqual([16, 70]);
     cannotErase = () => false;
     await run();
     expect(await customerCount(tenant)).toBe(0);
@@ -332,8 +332,8 @@ describe('the off-boarding of an organization', () => {
     };
     await runOffboarding(dying);
     cannotErase = () => false;
-    expect(await customerCount(tenant)).toBe(6);
-    expect((await stateOf(tenant)).customers_left).toBe(6);
+    expect(await customerCount(tenant)).toBe(54);
+    expect((await stateOf(tenant)).customers_left).toBe(54);
     await run();
     expect(await customerCount(tenant)).toBe(0);
   });
