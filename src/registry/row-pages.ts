@@ -14,20 +14,21 @@ export interface RetainedRow {
   deletedAt: Date | null;
 }
 
-/** In the order of a unique column. */
+/** In the order of a unique column. `take` is the number of rows of a page. */
 export async function* pagesOf<Row extends ObjectLiteral>(
   manager: EntityManager,
   entity: Type<Row>,
   column: string,
   filter: object = {},
-  options: { withDeleted?: boolean; select?: object; relations?: object } = {},
+  options: { withDeleted?: boolean; select?: object; relations?: object; take?: number } = {},
 ): AsyncGenerator<Row[], void> {
   for (let after = ''; ; await nextTick()) {
     const where: object = { ...filter, [column]: MoreThan(after) };
     const order: object = { [column]: 'ASC' };
-    const page = await manager.find(entity, { ...options, where, order, take: ROWS_PER_PAGE });
+    const take = options.take ?? ROWS_PER_PAGE;
+    const page = await manager.find(entity, { ...options, where, order, take });
     yield page;
-    if (page.length < ROWS_PER_PAGE) return;
+    if (page.length < take) return;
     after = String(page.at(-1)?.[column]);
   }
 }

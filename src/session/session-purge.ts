@@ -8,6 +8,7 @@ import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Registry } from '../registry/registry.js';
+import { pagesOf } from '../registry/row-pages.js';
 import { AgentSession, type AgentSessionKind, KINDS_WITHOUT_TOKENS } from './agent/agent-session.entity.js';
 import { Browsers } from './browsers.js';
 import { Session, type SessionKind } from './session.entity.js';
@@ -80,15 +81,11 @@ export class SessionPurge {
 
   /** The same for sessions of agents, if nothing that was obtained with them is left. It reads the table by its primary key. */
   async *deleteAgentSessions(size: number, now: Date): AsyncGenerator<number, void> {
-    const page = { select: { id: true, kind: true, expiresAt: true }, order: { id: 'ASC' }, take: size } as const;
-    let after: string | undefined = '';
-    while (after !== undefined) {
-      const where = { id: MoreThan(after) };
-      const rows: AgentSession[] = await this.database.manager.find(AgentSession, { ...page, where });
+    const options = { select: { id: true, kind: true, expiresAt: true }, take: size };
+    for await (const rows of pagesOf(this.database.manager, AgentSession, 'id', {}, options)) {
       const over = rows.filter(({ kind, expiresAt }) => expiresAt.getTime() + retentionMsOf(kind) < now.getTime());
       yield 0;
       for (const portion of portionsOf(over)) yield await this.deleteUnused(portion.map(({ id }) => id));
-      after = rows.length < size ? undefined : rows.at(-1)?.id;
     }
   }
 
@@ -98,13 +95,10 @@ export class SessionPurge {
    */
   async *applyShorterSettings(size: number, now: Date): AsyncGenerator<number, void> {
     const { manager } = this.database;
-    const select = { id: true, organizationId: true, seenDay: true, signedInDay: true, expiresAt: true } as const;
-    const page = { select, order: { id: 'ASC' }, take: size } as const;
-    let after: string | undefined = '';
-    while (after !== undefined) {
-      const where = { id: MoreThan(after), organizationId: Not(IsNull()) };
-      const rows = (await manager.find(Session, { ...page, where })) as VisitedSession[];
-      for (const { id, organizationId, seenDay, signedInDay, expiresAt } of rows) {
+    const select = { id: true, organizationId: true, seenDay: true, signedInDay: true, expiresAt: true };
+    const visited = { organizationId: Not(IsNull()) };
+    for await (const rows of pagesOf(manager, Session, 'id', visited, { select, take: size })) {
+      for (const { id, organizationId, seenDay, signedInDay, expiresAt } of rows as VisitedSession[]) {
         if (!this.registry.organizationSettings(organizationId)) continue;
         const shorter = this.lifetime.expiryOf(organizationId, { seenDay, signedInDay });
         // not in the past: its access tokens stay valid until they expire
@@ -113,7 +107,6 @@ export class SessionPurge {
         if (end < expiresAt) await manager.update(Session, { id, seenDay }, { expiresAt: end });
       }
       yield 0;
-      after = rows.length < size ? undefined : rows.at(-1)?.id;
     }
   }
 
@@ -124,10 +117,9 @@ export class SessionPurge {
   async *endOfClients(clientIds: ReadonlySet<string>, size: number, now: Date): AsyncGenerator<number, void> {
     const { manager } = this.database;
     const expiresAt = new Date(now.getTime() - LONG_AGO_MS);
-    const page = { select: { id: true, kind: true, clientId: true }, order: { id: 'ASC' }, take: size } as const;
+    const options = { select: { id: true, kind: true, clientId: true }, take: size };
     for (const entity of [Session, AgentSession]) {
-      for (let after: string | undefined = ''; after !== undefined; ) {
-        const rows: Redeemable[] = await manager.find<Redeemable>(entity, { ...page, where: { id: MoreThan(after) } });
+      for await (const rows of pagesOf<Redeemable>(manager, entity, 'id', {}, options)) {
         const ended = rows.filter(
           ({ kind, clientId }) => REDEEMABLE_KINDS.includes(kind) && clientIds.has(clientId ?? ''),
         );
@@ -136,7 +128,6 @@ export class SessionPurge {
           await manager.update<Redeemable>(entity, where, { expiresAt });
         }
         yield 0;
-        after = rows.length < size ? undefined : rows.at(-1)?.id;
       }
     }
   }
