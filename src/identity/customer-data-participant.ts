@@ -13,9 +13,6 @@ export interface CustomerDataParticipant {
   /** Returns those of these 1 to 500 customers that must be retained although they are idle. By default, none. */
   mustRetain?(entityIds: string[]): Promise<string[]>;
 
-  /** Returns other ids of a customer, for the operator. By default, none. */
-  linkedIds?(entityId: string): Promise<string[]>;
-
   /**
    * Returns the stored rows about a customer for an export, without secrets and hashes of secrets, at most 1,001 of each
    * table: the export has 1,000 of them, and says that there are more. By default, none.

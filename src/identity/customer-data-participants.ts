@@ -5,9 +5,6 @@ import { remainingMs, withTimeout } from '../platform/database/database-errors.j
 import type { CustomerDataParticipant, ExportedRows } from './customer-data-participant.js';
 import { ExtensionHooks } from './extension-hooks.js';
 
-/** The number of linked ids that the operator sees. A user can sign in on any number of browsers. */
-export const MAX_LINKED_IDS = 200;
-
 /** The number of rows of a table of an extension that an export has. */
 const MAX_EXPORTED_ROWS = 1_000;
 
@@ -43,12 +40,10 @@ export class CustomerDataParticipants {
   }
 
   /** Returns the ids that a participant must retain, in no order. `entityIds` has 1 to 500 ids. */
-  mustRetain(entityIds: string[]): Promise<string[]> {
-    return this.collect((participant) => participant.mustRetain?.(entityIds));
-  }
-
-  linkedIds(entityId: string): Promise<string[]> {
-    return this.collect((participant) => participant.linkedIds?.(entityId));
+  async mustRetain(entityIds: string[]): Promise<string[]> {
+    const ids: string[] = [];
+    for (const participant of this.participants) ids.push(...((await participant.mustRetain?.(entityIds)) ?? []));
+    return ids;
   }
 
   /** The rows of all extensions. Rows of one table that several participants return follow each other. */
@@ -60,13 +55,5 @@ export class CustomerDataParticipants {
     const truncated = [...tables.values()].some(({ length }) => length > MAX_EXPORTED_ROWS);
     const entries = [...tables].map(([table, rows]) => [table, rows.slice(0, MAX_EXPORTED_ROWS)]);
     return { tables: Object.fromEntries(entries), truncated };
-  }
-
-  private async collect(
-    idsOf: (participant: CustomerDataParticipant) => Promise<string[]> | undefined,
-  ): Promise<string[]> {
-    const ids: string[] = [];
-    for (const participant of this.participants) ids.push(...((await idsOf(participant)) ?? []));
-    return ids;
   }
 }

@@ -14,7 +14,10 @@ import { ApiOptionalString, ApiString, Optional } from '../platform/validation/v
 import { CustomerEvents } from '../session/feed/customer-events.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
 import type { ExportedRows } from './customer-data-participant.js';
-import { CustomerDataParticipants, MAX_LINKED_IDS } from './customer-data-participants.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
+
+/** The number of linked ids that the operator sees. A user can sign in on any number of browsers. */
+const MAX_LINKED_IDS = 200;
 
 /** The parameter of the operator's routes about a customer, for the OpenAPI document. */
 export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer.', example: EXAMPLE.entityId } };
@@ -143,11 +146,7 @@ export class CustomerRecords {
     const row = await this.rowOf(entityId);
     if (!row) return undefined;
     const devices = await this.sessions.devicesOf(entityId);
-    const linked = [
-      ...(await this.customers.linkedTo(entityId, MAX_LINKED_IDS)),
-      ...(await this.participants.linkedIds(entityId)),
-    ];
-    const linked_ids = linked.slice(0, MAX_LINKED_IDS);
+    const linked_ids = await this.customers.linkedTo(entityId, MAX_LINKED_IDS);
     return {
       ...listedCustomer(row),
       browsers: browsersOf(devices),

@@ -4,7 +4,7 @@ import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, stayOf } from '../../support/customer-refresh.js';
-import { END_SESSIONS, endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
+import { END_SESSIONS, endSessions } from '../../support/end-sessions.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, expectLimited } from '../../support/expect-error.js';
 import { browserIdOf, identitiesOf, secretOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
@@ -24,7 +24,7 @@ import {
   UNKNOWN_CUSTOMER,
 } from '../../support/test-registry.js';
 import { expectSameResponse, infoStatus, newCustomer, transferToken } from '../../support/transfers.js';
-import { ADMIN_TOKEN, serviceOfTest, useService } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const TIME = expect.stringMatching(ISO_TIME);
@@ -35,9 +35,6 @@ const MANAGING_ISSUER = 'https://managing.example';
 
 /** The number of rows of the grant's table about one customer. */
 const tickets = new Map<string, number>();
-
-/** The ids that the grant returns for a customer. */
-const linkedIds = new Map<string, () => Promise<string[]>>();
 
 /** One row more than an export has says that there are more. */
 async function ticketsOf(owner: string): Promise<ExportedRows> {
@@ -53,7 +50,6 @@ class ErasingParticipant implements CustomerDataParticipant {
 /** A grant's table with rows about customers. */
 class TicketParticipant extends ErasingParticipant {
   exportRows = ticketsOf;
-  linkedIds = async (entityId: string) => linkedIds.get(entityId)?.() ?? [];
 }
 
 const extension = defineExtension({ participants: [ErasingParticipant, TicketParticipant] });
@@ -84,22 +80,6 @@ const issuedBy = (iss: string) => issuer.sign(service.clock.now(), { iss, scope:
 const eventsAbout = (id: string, name: string) =>
   service.audit.filter(({ event, subject }) => event === name && subject?.id === id);
 const exportOf = (id: string) => service.admin('GET', `/admin/customers/${id}/export`);
-
-describe('protocol §9.2: the ids that an extension links to a customer', () => {
-  it('are in the data of the customer, at most 200', async () => {
-    const { entity_id } = await newCustomer(service);
-    linkedIds.set(entity_id, async () => Array.from({ length: 300 }, (_, number) => `linked-${number}`));
-    const { linked_ids } = (await service.admin('GET', `/admin/customers/${entity_id}`)).body;
-    expect([linked_ids.length, linked_ids.at(-1)]).toEqual([200, 'linked-199']);
-  });
-
-  it('are not read to end the sessions', async () => {
-    const { entity_id, access_token } = await newCustomer(service);
-    linkedIds.set(entity_id, () => Promise.reject(new Error('no disk')));
-    expect((await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)).status).toBe(200);
-    expect(await infoStatus(service, access_token)).toBe(401);
-  });
-});
 
 describe('protocol §9.2: the export of a customer', () => {
   it('has the rows of every table about the customer, and nothing of another customer', async () => {
