@@ -2,7 +2,7 @@ import { fetchWithRetries, logError, readResult } from '../fetch-with-retries.js
 
 const RENEWAL_MARGIN_MS = 60_000;
 const CHECK_INTERVAL_MS = 30_000;
-/** The service accepts a repeated renewal for 120 s. A later one ends the sign-in. */
+/** A renewal that takes longer fails. The next one repeats it: the old token works until the new one is used. */
 const MAX_RENEWAL_SECONDS = 90;
 
 /** The access token of the backend's agent. All replicas share the tokens in `store`. */

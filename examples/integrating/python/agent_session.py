@@ -11,7 +11,7 @@ from token_store import Tokens, TokenStore
 
 RENEWAL_MARGIN_SECONDS = 60
 CHECK_INTERVAL_SECONDS = 30
-# The service accepts a repeated renewal for 120 s. A later one ends the sign-in.
+# A renewal that takes longer fails. The next one repeats it: the old token works until the new one is used.
 MAX_RENEWAL_SECONDS = 90
 
 
