@@ -1,11 +1,18 @@
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import {
+  createEmptyDatabase,
+  createTestDatabase,
+  onMariadb,
+} from '../../../packages/conformance-kit/src/test-database.js';
+import { freePort } from '../../../scripts/free-port.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { connectTo } from '../../support/database-connection.js';
 import { useDatabase } from '../../support/databases.js';
+import { expectUnavailable } from '../../support/expect-error.js';
 import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
-import { startTestService } from '../../support/test-service.js';
+import { startTcpProxy } from '../../support/tcp-proxy.js';
+import { request, startTestService } from '../../support/test-service.js';
 
 const WRITE = /^\s*(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|TRUNCATE)/i;
 
@@ -49,6 +56,41 @@ describe.runIf(onMariadb)('the start of a process', () => {
     expect(texts.length).toBeGreaterThan(10);
   });
 });
+
+it.runIf(onMariadb)(
+  'protocol §2.2: a process that starts while the database is unreachable is live but not ready and has no public port, and serves once the database is reachable',
+  async () => {
+    const database = await createEmptyDatabase();
+    const proxy = await startTcpProxy(database.url);
+    await proxy.cut();
+    const MANAGEMENT_PORT = String(await freePort());
+    const PORT = String(await freePort());
+    const starting = startTestService({
+      database,
+      environment: { DATABASE_URL: proxy.through(database.url), MANAGEMENT_PORT, PORT },
+    });
+    const health = (path: string) => request(`http://127.0.0.1:${MANAGEMENT_PORT}/health/${path}`, {});
+    try {
+      const live = () => health('live').then(({ status }) => status);
+      await expect.poll(() => live().catch(() => 'not yet')).toBe(200);
+      for (const path of ['ready', 'nowhere']) {
+        const response = await health(path);
+        expectUnavailable(response);
+      }
+      expect((await health('live')).headers.get('cache-control')).toBe('no-store');
+      await expect(request(`http://127.0.0.1:${PORT}/`, {})).rejects.toThrow();
+
+      await proxy.restore();
+      expect((await (await starting).post(TOKEN, cookieBody())).status).toBe(200);
+      expect((await health('ready')).status).toBe(200);
+    } finally {
+      await proxy.restore();
+      await (await starting).stop();
+      await proxy.close();
+      await database.remove();
+    }
+  },
+);
 
 describe.skipIf(onMariadb)('the start of a process on SQLite', () => {
   const database = useDatabase(createTestDatabase);

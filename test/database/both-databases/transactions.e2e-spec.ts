@@ -9,6 +9,7 @@ import { Organization } from '../../../src/registry/organization.entity.js';
 import { ProofUse } from '../../../src/session/proof-use.entity.js';
 import { connectTo } from '../../support/database-connection.js';
 import { deferred } from '../../support/deferred.js';
+import { metricOf } from '../../support/management-api.js';
 import { useService } from '../../support/use-service.js';
 
 const POOL_CONNECTION_COUNT = 4;
@@ -111,6 +112,12 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
     clock.mockRestore();
     await expect.poll(() => pool.usage()).toMatchObject({ inUse: 0, idle: POOL_CONNECTION_COUNT });
   });
+});
+
+it.runIf(onMariadb)('the metrics have the connections of the pool and their limit', async () => {
+  await database.manager.find(ProofUse);
+  expect(await metricOf(service, 'cas_database_connections_limit')).toBe(POOL_CONNECTION_COUNT);
+  expect(await metricOf(service, 'cas_database_connections{state="idle"}')).toBeGreaterThan(0);
 });
 
 describe.runIf(onMariadb)('a read of entities that gets no response', () => {

@@ -1,18 +1,17 @@
 import { networkInterfaces } from 'node:os';
 import { Controller, Get, Module, Param } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { freePort } from '../../../scripts/free-port.js';
-import { ApiRoute } from '../../../src/platform/http/api-route.js';
-import { PublicController } from '../../../src/platform/http/listener.decorators.js';
-import { bearer } from '../../support/authorization-headers.js';
-import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
-import { expectError, expectUnavailable } from '../../support/expect-error.js';
-import { exchange, rawRequest } from '../../support/raw-http.js';
-import { startTcpProxy } from '../../support/tcp-proxy.js';
-import { ACME } from '../../support/test-registry.js';
-import { request, startTestService } from '../../support/test-service.js';
-import { ADMIN_TOKEN, serviceOfTest, useService } from '../../support/use-service.js';
+import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
+import { freePort } from '../../scripts/free-port.js';
+import { ApiRoute } from '../../src/platform/http/api-route.js';
+import { PublicController } from '../../src/platform/http/listener.decorators.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { exchange, rawRequest } from '../support/raw-http.js';
+import { ACME } from '../support/test-registry.js';
+import { request, startTestService } from '../support/test-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../support/use-service.js';
 
 const OPERATOR = { headers: bearer(ADMIN_TOKEN) };
 const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
@@ -126,41 +125,6 @@ it.runIf(hasIpv6).each([
     expect(await reaches('[::1]', port, path)).toBe(ipv6);
   }
 });
-
-it.runIf(onMariadb)(
-  'protocol §2.2: a process that starts while the database is unreachable is live but not ready and has no public port, and serves once the database is reachable',
-  async () => {
-    const database = await createEmptyDatabase();
-    const proxy = await startTcpProxy(database.url);
-    await proxy.cut();
-    const MANAGEMENT_PORT = String(await freePort());
-    const PORT = String(await freePort());
-    const starting = startTestService({
-      database,
-      environment: { DATABASE_URL: proxy.through(database.url), MANAGEMENT_PORT, PORT },
-    });
-    const health = (path: string) => request(`http://127.0.0.1:${MANAGEMENT_PORT}/health/${path}`, {});
-    try {
-      const live = () => health('live').then(({ status }) => status);
-      await expect.poll(() => live().catch(() => 'not yet')).toBe(200);
-      for (const path of ['ready', 'nowhere']) {
-        const response = await health(path);
-        expectUnavailable(response);
-      }
-      expect((await health('live')).headers.get('cache-control')).toBe('no-store');
-      await expect(request(`http://127.0.0.1:${PORT}/`, {})).rejects.toThrow();
-
-      await proxy.restore();
-      expect((await (await starting).post(TOKEN, cookieBody())).status).toBe(200);
-      expect((await health('ready')).status).toBe(200);
-    } finally {
-      await proxy.restore();
-      await (await starting).stop();
-      await proxy.close();
-      await database.remove();
-    }
-  },
-);
 
 describe('protocol §1.5: a separate port for administration', () => {
   const service = useService({ environment: { ADMIN_PORT: '0' } });

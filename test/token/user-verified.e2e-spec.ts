@@ -18,20 +18,20 @@ import {
   OAuthError,
   Optional,
   PublicController,
-} from '../../../src/public/grant.js';
-import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
-import { RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, SignInSystem, signIn } from '../../support/assertion-issuer.js';
-import { bearer } from '../../support/authorization-headers.js';
-import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
-import { refreshCustomer, stay } from '../../support/customer-refresh.js';
-import { expectInvalidGrant } from '../../support/expect-error.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
-import { moveOf, remember } from '../../support/remember.js';
-import { FROM_PAGE, LINK, newUser, REMEMBER } from '../../support/sign-in-services.js';
-import { ACME, ACME_SITE, RIVAL } from '../../support/test-registry.js';
-import type { TestResponse } from '../../support/test-service.js';
-import { INFO, infoStatus, redeem, transferToken } from '../../support/transfers.js';
-import { useService } from '../../support/use-service.js';
+} from '../../src/public/grant.js';
+import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
+import { RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, stay } from '../support/customer-refresh.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { moveOf, remember } from '../support/remember.js';
+import { FROM_PAGE, LINK, newUser, REMEMBER } from '../support/sign-in-services.js';
+import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
+import type { TestResponse } from '../support/test-service.js';
+import { INFO, infoStatus, redeem, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const SCOPE = 'customers:own';
 
