@@ -20,9 +20,17 @@ const REPEATABLE = [
   ...[1213, 1205, 3101, 1180, 8002, 8005, 8022, 8028, 9007].map((errno) => ({ errno })),
   { code: 'SQLITE_BUSY' },
 ];
+/**
+ * The server is read-only, out of space, stopping or without quorum, has too many connections, rejects the account, or has
+ * ended the statement by a limit or an administrator. The last numbers are those that no server has yet.
+ */
+const NOT_NOW = [
+  ...[1290, 1792, 1836, 1969, 3024, 1317, 1927, 1040, 1203, 1226, 1129, 1130, 1021, 1114, 1028, 1037, 1041, 1053, 1047],
+  ...[1105, 1142, 1045, 1698, 4151, 3118, 1862, 4031, 3100, 3168, 1015, 1026, 1030, 1034, 1194, 1461, 1615],
+  ...[1243, 1412, 1478, 1568, 1637, 1785, 3098, 3572, 8501, 9001, 9002, 9003, 9004, 9005, 59_999, 65_000],
+];
 const UNAVAILABLE = [
-  ...[1040, 1053, 1047, 1290, 1021, 1045, 8501, 9001, 9002, 9003, 9004, 9005].map((errno) => ({ errno })),
-  ...[1105, 1142, 1226, 1317, 1792, 1836, 1927, 1969, 3024, 4031, 65_000].map((errno) => ({ errno, code: 'ER_X' })),
+  ...NOT_NOW.flatMap((errno) => [{ errno }, { errno, code: 'ER_X' }]),
   ...['SQLITE_READONLY', 'SQLITE_NOMEM', 'SQLITE_PROTOCOL'].map((code) => ({ code })),
   ...['ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].map((code) => ({ code })),
   ...['PROTOCOL_CONNECTION_LOST', 'SQLITE_FULL', 'SQLITE_IOERR_READ'].map((code) => ({ code })),
