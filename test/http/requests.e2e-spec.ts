@@ -113,6 +113,11 @@ describe('protocol §2.4: the body reader', () => {
     expectError(await send(padded(MAX_BODY_BYTES + 1)), { status: 413, error: 'payload_too_large', hint: /16 KiB/ });
   });
 
+  it('reads a body that arrives byte by byte', async () => {
+    const { status } = await plainRequest(service.url + TOKEN, { method: 'POST' }, [...VALID_BODY]);
+    expect(status).toBe(200);
+  });
+
   it('counts bytes, not characters', async () => {
     const body = withMembers(`"note":"${'€'.repeat(5_500)}"`);
     expect(body.length).toBeLessThan(MAX_BODY_BYTES);
