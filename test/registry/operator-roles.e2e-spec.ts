@@ -73,7 +73,7 @@ describe('protocol §9.1: the role of an admin token', () => {
         outcome: 'failure',
         actor: { kind: 'operator', id: `${role}-operator` },
         reason: 'lacks the role support',
-        details: { ip: '192.0.2.31', route: '/oauth2/revocations', attempts: 1 },
+        details: { ip: '192.0.2.31', route: '/oauth2/revocations' },
       });
     }
     expect(JSON.stringify(service.audit)).not.toContain(tokenOf('registry'));
