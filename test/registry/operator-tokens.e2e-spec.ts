@@ -117,6 +117,14 @@ describe('a failed authentication of the operator', () => {
     expect(lastEvent()).toMatchObject({ reason: 'no Authorization header', details: { route: '/admin/agents' } });
   });
 
+  it('gets an event after the clock was set back, too', async () => {
+    const events = () => eventsIn(service, (ip) => ip === '192.0.2.3');
+    await fail('192.0.2.3');
+    service.clock.advance({ seconds: -3_600 });
+    await fail('192.0.2.3');
+    expect(events()).toHaveLength(2);
+  });
+
   it('is counted by network: an IPv6 /64 is one network', async () => {
     for (let at = 0; at < 20; at++) await fail(`2001:db8:1:2::${at.toString(16)}`);
     const events = () => eventsIn(service, (ip) => ip.startsWith('2001:'));

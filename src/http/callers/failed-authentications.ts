@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 import { Audit, party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import { Clock } from '../../platform/clock.js';
@@ -17,23 +16,23 @@ const OTHER_SOURCES = 'other';
  */
 @Injectable()
 export class FailedAuthentications {
-  private readonly recent: LRUCache<string, true>;
+  /** When each source got its event, the earliest first. */
+  private readonly recent = new Map<string, number>();
 
   constructor(
     private readonly audit: Audit,
-    clock: Clock,
-  ) {
-    this.recent = new LRUCache({ max: MAX_SOURCES_COUNT + 1, ttl: WINDOW_MS, ttlResolution: 0, perf: clock });
-  }
+    private readonly clock: Clock,
+  ) {}
 
   /** `reason` contains nothing of the credentials. `actor` is named only if its credentials are valid. */
   record(reason: string, actor: AuditParty = party('operator')): void {
     const { ip, matchedRoute: route } = requestContext.required();
+    const now = this.clock.now();
+    this.dropEnded(now);
     const source = [networkOf(ip), actor.issuer, actor.id].join(' ');
-    this.recent.purgeStale();
     const key = this.recent.has(source) || this.recent.size < MAX_SOURCES_COUNT ? source : OTHER_SOURCES;
     if (this.recent.has(key)) return;
-    this.recent.set(key, true);
+    this.recent.set(key, now);
     this.audit.record({
       event: 'admin.authentication_failed',
       outcome: 'failure',
@@ -41,5 +40,12 @@ export class FailedAuthentications {
       reason,
       details: { ip: ipOf(ip), route },
     });
+  }
+
+  private dropEnded(now: number): void {
+    for (const [source, startedAt] of this.recent) {
+      if (Math.abs(now - startedAt) < WINDOW_MS) return; // the clock may have been set back
+      this.recent.delete(source);
+    }
   }
 }
