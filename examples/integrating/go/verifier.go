@@ -93,6 +93,7 @@ type Verifier struct {
 	mutex            sync.RWMutex
 	keys             jose.JSONWebKeySet
 	keysAt, syncedAt time.Time            // when the keys were current, and when the list of revocations was complete
+	purgedAt         time.Time            // when expired entries were deleted
 	unknownKeys      map[string]time.Time // when a token named an unknown key first
 	ended            map[tokens]revocation
 	cursor           string
@@ -140,7 +141,7 @@ func (v *Verifier) Verify(token string) (*Claims, error) {
 	if v.hasEnded(claims) {
 		return nil, &Error{401, "ended", 0}
 	}
-	if time.Since(v.syncedAt) > maxListAge {
+	if age(v.syncedAt) > maxListAge || v.isSetBack() {
 		return nil, &Error{503, "the revocations are too old, or were not read yet", failurePause}
 	}
 	return claims, nil
@@ -149,7 +150,7 @@ func (v *Verifier) Verify(token string) (*Claims, error) {
 func (v *Verifier) key(id string) (any, error) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	if time.Since(v.keysAt) > maxKeysAge {
+	if age(v.keysAt) > maxKeysAge {
 		return nil, &Error{503, "the keys were not fetched", failurePause}
 	}
 	if keys := v.keys.Key(id); len(keys) > 0 {
@@ -215,6 +216,10 @@ func (v *Verifier) readFeed() (time.Duration, error) {
 	}
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
+	if v.isSetBack() { // entries that were deleted hold again: read everything again
+		v.cursor, v.syncedAt, v.purgedAt = "", time.Time{}, time.Time{}
+		return 0, nil
+	}
 	for _, entry := range page.Revocations {
 		if err := v.add(entry); err != nil {
 			v.syncedAt = time.Time{} // the list lacks this entry until a later response does not have it
@@ -223,8 +228,8 @@ func (v *Verifier) readFeed() (time.Duration, error) {
 	}
 	pause := minPause
 	if page.Complete {
-		v.syncedAt = currentAt
-		longAgo := time.Now().Add(-expiryMargin).Unix()
+		v.syncedAt, v.purgedAt = currentAt, wallClock()
+		longAgo := v.purgedAt.Add(-expiryMargin).Unix()
 		maps.DeleteFunc(v.ended, func(_ tokens, r revocation) bool { return r.expiresAt < longAgo })
 	} else if page.Cursor != v.cursor {
 		pause = 0
@@ -263,6 +268,15 @@ func (v *Verifier) add(text []byte) error {
 	of := tokens{entry.Kind, entry.Value}
 	v.ended[of] = revocation{max(v.ended[of].limit, limit), max(v.ended[of].expiresAt, entry.ExpiresAt.Unix()+1)}
 	return nil
+}
+
+func (v *Verifier) isSetBack() bool { return wallClock().Before(v.purgedAt.Add(-expiryMargin)) }
+
+func wallClock() time.Time { return time.Now().Round(0) }
+
+// age is the longer time of both clocks: one stops while a machine is suspended, and the other may be set back.
+func age(moment time.Time) time.Duration {
+	return max(time.Since(moment), wallClock().Sub(moment.Round(0)))
 }
 
 // repeat calls work with the pauses that it returns.

@@ -268,8 +268,8 @@ class TokenVerifier:
         age = seconds() - fetched_at + self._cache_age
         if age >= MAX_KEY_AGE_SECONDS or (key_id not in self._keys and not is_paused):
             self._fetch_once(fetched_at)
-        elif age >= REFRESH_AFTER_SECONDS and not is_paused:  # the service may have removed a key that leaked
-            try:
+        elif age >= REFRESH_AFTER_SECONDS and not (is_paused or self._lock.locked()):  # no wait for another thread
+            try:  # the service may have removed a key that leaked
                 self._fetch_once(fetched_at)
             except NotChecked:
                 pass  # the known keys hold

@@ -329,6 +329,21 @@ result = [first, known, during_outage, outcome(given['token'])]`;
       expect(await verifying(statements, { token })).toEqual(expected);
     });
 
+    it('accepts a known key while another thread waits for newer keys', async () => {
+      const { access_token: token, entity_id } = await newCustomer(service);
+      const statements = `
+import threading
+verifier.fetch_keys()
+verifier._fetched_at -= 600
+verifier._lock.acquire()
+outcomes = []
+thread = threading.Thread(target=lambda: outcomes.append(outcome(given['token'])), daemon=True)
+thread.start()
+thread.join(5)
+result = outcomes`;
+      expect(await verifying(statements, { token })).toEqual([entity_id]);
+    });
+
     it('fetches the keys again for an unknown key, at most every 30 s, and decides nothing in between', async () => {
       const { access_token: token, entity_id } = await newCustomer(service);
       const statements = `
