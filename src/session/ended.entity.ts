@@ -11,9 +11,9 @@ export type EndedKind = 'session' | 'subject' | 'token' | 'client' | 'organizati
 export type EndedAudience = 'customer-api' | null;
 
 /**
- * An entry for the verifiers that follow the feed (protocol §7.6). This service itself reads `token`; it
- * reads `session` only for the reason, and the registry in memory for clients and organizations. The row is retained until the last token that it could end has
- * expired.
+ * An entry for the verifiers that follow the feed (protocol §7.6). The service itself reads entries of the kind `token`,
+ * and those of the kind `session` only for the reason. It knows from the registry in memory which clients and
+ * organizations have ended. The row is retained until the last token that it could end has expired.
  */
 @Expires()
 @Entity('ended')

@@ -79,7 +79,10 @@ export class SessionPurge {
     } while (rows.length === size);
   }
 
-  /** The same for sessions of agents, if nothing that was obtained with them is left. It reads the table by its primary key. */
+  /**
+   * Purges sessions of agents that have expired, if nothing that was obtained with them is left. It reads the table by its
+   * primary key.
+   */
   async *deleteAgentSessions(size: number, now: Date): AsyncGenerator<number, void> {
     const options = { select: { id: true, kind: true, expiresAt: true }, take: size };
     for await (const rows of pagesOf(this.database.manager, AgentSession, 'id', {}, options)) {

@@ -121,10 +121,10 @@ export class OrganizationErasure {
       if (ids.length > 0)
         await this.database.transaction(async (manager) => {
           await lock(manager);
-          const deleted: object = { id: In(valueList(ids)) };
-          // the proofs without a customer that were made with them
-          if ((entity as Type<object>) === AgentSession)
-            await manager.delete(Session, { agentSessionId: In(valueList(ids)) });
+          const values = valueList(ids);
+          // proofs without a customer that were made with the agents' sessions
+          if ((entity as Type<object>) === AgentSession) await manager.delete(Session, { agentSessionId: In(values) });
+          const deleted: object = { id: In(values) };
           await manager.delete(entity, deleted);
         });
       yield ids.length;
