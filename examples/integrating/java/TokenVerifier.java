@@ -131,7 +131,7 @@ class TokenVerifier {
     return () -> "client_id=" + encode(id) + "&client_secret=" + encode(secret);
   }
 
-  /** The token of a platform (RFC 7523 §2.2). The file is read for each request, because the platform replaces it. */
+  /** The token of a platform (RFC 7523, section 2.2). The file is read for each request, because the platform replaces it. */
   static Credentials assertion(String id, Path file) {
     String type = encode("urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
     String parameters = "client_id=" + encode(id) + "&client_assertion_type=" + type + "&client_assertion=";

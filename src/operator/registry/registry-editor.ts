@@ -109,8 +109,7 @@ export class RegistryEditor {
       isNew = row === undefined;
       assertMatches(ifMatch, row);
       if (!row) return this.creation(manager, kind, key, newEntry, secret);
-      const columns = { ...kind.toColumns(newEntry.entry, row), ...secret };
-      return this.replacement(manager, kind, row, newEntry, columns);
+      return this.replacement(manager, kind, row, newEntry, secret, () => kind.toColumns(newEntry.entry, row));
     });
     return isNew;
   }
@@ -126,8 +125,7 @@ export class RegistryEditor {
       const row = await existingRow(manager, kind, key, ifMatch);
       if (!kind.fileKey && ![undefined, key].includes(patch[field] as string)) throw ERRORS.fixedKey(kind);
       const newEntry = parseEntry(kind, mergePatched(kind.toEntry(row), patch));
-      const columns = { ...kind.toColumns(newEntry.entry), ...newSecret };
-      return this.replacement(manager, kind, row, newEntry, columns);
+      return this.replacement(manager, kind, row, newEntry, newSecret, () => kind.toColumns(newEntry.entry));
     });
   }
 
@@ -182,19 +180,23 @@ export class RegistryEditor {
     return { kind, key, change: 'created', columns };
   }
 
-  /** @throws OAuthError `invalid_request`, `conflict` for the email of another entry, or an organization that is off-boarded */
+  /**
+   * @param toColumns is called with a valid entry only
+   * @throws OAuthError `invalid_request`, `conflict` for the email of another entry, or an organization that is off-boarded
+   */
   private async replacement(
     manager: EntityManager,
     kind: EntryKind,
     row: ObjectLiteral,
     newEntry: ParsedEntry,
-    columns: ObjectLiteral,
+    secret: ObjectLiteral,
+    toColumns: () => ObjectLiteral,
   ): Promise<EntryChange | undefined> {
     const { column } = kind.key;
-    const stored = await this.storedEntries(manager, kind, newEntry, { ...row, ...columns });
+    const stored = await this.storedEntries(manager, kind, newEntry, { ...row, ...secret });
     const other = stored.rowOf(kind, newEntry.entry);
     if (other && other[column] !== row[column]) throw ERRORS.belongsToAnother(kind);
-    const change = changeOf(kind, { ...columns, ...stored.referenceColumns(kind, newEntry.entry) }, row);
+    const change = changeOf(kind, { ...toColumns(), ...secret, ...stored.referenceColumns(kind, newEntry.entry) }, row);
     if (change && kind === ORGANIZATIONS && row.offboardingAt !== null) throw ERRORS.offboarding();
     return change;
   }

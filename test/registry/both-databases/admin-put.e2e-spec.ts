@@ -81,6 +81,22 @@ describe('PUT /admin/<list>/<key>', () => {
     expectInvalidRequest(await admin('PATCH', path, { has_password: true }), 'has_password: unknown field');
   });
 
+  it('rejects values of wrong types for an agent that exists', async () => {
+    const path = `agents/${randomUUID()}`;
+    const agent = { email: `${randomUUID()}@acme.example`, name: 'Agent', organization_id: ACME };
+    expect((await admin('PUT', path, agent)).status).toBe(201);
+    for (const email of [[agent.email], {}, 7, true, null])
+      for (const method of ['PUT', 'PATCH'] as const) {
+        const { status, body } = await admin(method, path, { ...agent, email });
+        expect({ method, email, status, error: body.error }).toEqual({
+          method,
+          email,
+          status: 400,
+          error: 'invalid_request',
+        });
+      }
+  });
+
   it('rejects another key in the body, and keeps public_clients and suspended of an organization', async () => {
     const id = randomUUID();
     const path = `organizations/${id}`;
