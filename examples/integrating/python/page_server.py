@@ -17,6 +17,7 @@ from page_routes import Response, chat_token
 from sign_outs import SignOuts
 
 PAGE_ORIGIN = os.environ.get('PAGE_ORIGIN', 'http://localhost:8000')
+CORS = {'Access-Control-Allow-Origin': PAGE_ORIGIN, 'Access-Control-Allow-Credentials': 'true'}
 MAX_BODY_BYTES = 1_000
 
 
@@ -27,12 +28,14 @@ def create_application() -> WSGIApplication:
     agent = ClientCredentials(url, os.environ['CLIENT'], secret, from_file(file) if file else None)
     customers = Customers(url, os.environ['PAGE_CLIENT'], agent)
     sign_outs = SignOuts(os.environ.get('SIGN_OUTS', 'sign-outs.sqlite'), customers)
-    sessions: dict[str, dict[str, Any]] = {}  # by cookie, in this process only; use those of your web framework
+    # By cookie, in this process only. Use server-side sessions of your web framework. The default session of Flask is a
+    # cookie: `session.clear()` ends nothing on the server.
+    sessions: dict[str, dict[str, Any]] = {}
 
     def sign_in(user_id: str) -> Response:
         """In place of your own sign-in, which checks a password."""
         key = secrets.token_urlsafe()
-        sessions[key] = {'user_id': user_id}
+        sessions[key] = {'user_id': user_id, 'sign_in': secrets.token_urlsafe()}
         return 204, {'Set-Cookie': f'session={key}; Path=/; HttpOnly; SameSite=Lax'}, None
 
     def end_sessions(user_id: str) -> None:
@@ -48,30 +51,30 @@ def create_application() -> WSGIApplication:
         session = sessions.get(key, {})
         if path == '/chat-token':
             query = parse_qs(environ.get('QUERY_STRING', ''), keep_blank_values=True)
-            return chat_token(customers, session, PAGE_ORIGIN, method, query)
+            return chat_token(customers, sign_outs, session, PAGE_ORIGIN, method, query)
         if method != 'POST' or environ.get('HTTP_ORIGIN', PAGE_ORIGIN) != PAGE_ORIGIN:  # a page of another site
             return 403, {}, {'error': 'forbidden'}
         if path == '/sign-in':
             user_ids = form_of(environ).get('user_id')
             return sign_in(user_ids[0]) if user_ids else (400, {}, {'error': 'no_user_id'})
+        if path == '/sign-out':
+            sign_in_id = session.get('sign_in')
+            if sign_in_id is not None:
+                sign_outs.end_sign_in(sign_in_id)
+            session.clear()  # a request that goes on hands out no token
+            sessions.pop(key, None)
+            return 200, {}, {}
         user_id = session.get('user_id')
         if user_id is None:
             return 401, {}, {'error': 'signed_out'}
-        if path == '/sign-out':
-            token = session.get('chat_token')
-            if token:
-                sign_outs.add('end_token', token['access_token'], session.clear)
-            session.clear()  # a request that goes on hands out no token
-            sessions.pop(key, None)
-            return 204, {}, None
         if path == '/lost-device':
-            sign_outs.add('sign_out_everywhere', user_id, lambda: end_sessions(user_id))
-            return 204, {}, None
+            sign_outs.lost_device(user_id, lambda: end_sessions(user_id))
+            return 200, {}, {}
         return 404, {}, {'error': 'not_found'}
 
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         status, headers, body = respond(environ)
-        start_response(f'{status} ', list({'Content-Type': 'application/json', **headers}.items()))
+        start_response(f'{status} ', list({'Content-Type': 'application/json', **CORS, **headers}.items()))
         return [b'' if body is None else json.dumps(body).encode()]
 
     return application

@@ -156,11 +156,13 @@ except LookupError as error:
       `import time
 from customers import Customers
 from service_requests import ServiceError
+from sign_outs import SignOuts
 class Session:
     def token(self, rejected=None): return given['agent'] if rejected else given.get('first', given['agent'])
 customers = Customers(given['url'], given['client'], Session(), given.get('wait', 10))
+sign_outs = SignOuts(given['path'], customers)
 ${statements}`,
-      { url: service.url, client: ACME_SITE, agent: await managerToken(service), ...given },
+      { url: service.url, client: ACME_SITE, agent: await managerToken(service), path: `${store}-sign-outs`, ...given },
     );
 
   describe('python/customers.py', () => {
@@ -328,11 +330,47 @@ result = lines.getvalue().split()`;
     expect(words).toEqual(['customer', expect.stringMatching(/^[\w-]{36}$/), 'customer', words[1]]);
   });
 
+  describe('python/sign_outs.py', () => {
+    it('logs a row that can never succeed once, and drops it', async () => {
+      const statements = `import contextlib, io
+lines = io.StringIO()
+with contextlib.redirect_stderr(lines):
+    sign_outs.record('a', 'dev:a\\nb', time.time() + 600)
+    sign_outs.end_sign_in('a')
+    sign_outs.lost_device('a\\nb', lambda: None)
+    while sign_outs._execute('SELECT id FROM issued_token UNION ALL SELECT id FROM lost_device'): time.sleep(0.05)
+result = lines.getvalue().splitlines()`;
+      expect(await withCustomers(statements)).toEqual([
+        'permanent error: dropped row 1 of issued_token: malformed token',
+        expect.stringMatching(/^permanent error: dropped row 1 of lost_device: end_sessions: 400 invalid_request, /),
+      ]);
+    });
+
+    it('keeps a row whose error the operator can end', async () => {
+      const statements = `from sign_outs import is_final
+def failed(status, name):
+    error = ServiceError('test')
+    error.status, error.error = status, name
+    return error
+errors = [(401, 'invalid_client'), (403, 'insufficient_scope'), (400, 'unauthorized_client'), (429, None), (503, None)]
+result = [is_final(failed(*each)) for each in [*errors, (400, 'invalid_request'), (404, None)]]`;
+      expect(await withCustomers(statements)).toEqual([...Array(5).fill(false), true, true]);
+    });
+
+    it('stores no sign-out without a user or a sign-in', async () => {
+      const statements = `result = []
+for add in (sign_outs.end_sign_in, lambda value: sign_outs.lost_device(value, lambda: None)):
+    try: add(None)
+    except TypeError as error: result.append(str(error))`;
+      expect(await withCustomers(statements)).toEqual(['sign_in: no text', 'user_id: no text and no integer']);
+    });
+  });
+
   describe('python/page_routes.py', () => {
     it('gives each sign-in a token of its own, replaces it on request, and separates a token for a move', async () => {
       const statements = `from page_routes import chat_token
-one, two = {'user_id': 'user-3'}, {'user_id': 'user-3'}
-ask = lambda session, **more: chat_token(customers, session, given['origin'], **more)
+one, two = ({'user_id': 'user-3', 'sign_in': each} for each in 'ab')
+ask = lambda session, **more: chat_token(customers, sign_outs, session, given['origin'], **more)
 first, again, other = ask(one), ask(one), ask(two)
 separate, kept = ask(one, query={'separate': ''}), ask(one)
 renewed = ask(one, query={'renew': ''})
@@ -349,10 +387,10 @@ result = [[each[2]['access_token'] for each in (first, again, other, separate, k
 
     it('gives each user of one session a token of that user, also if the first one returns', async () => {
       const statements = `from page_routes import chat_token
-session, result = {}, []
+session, result = {'sign_in': 'a'}, []
 for user in ('user-6', 'user-7', 'user-6'):
     session['user_id'] = user
-    body = chat_token(customers, session, 'any')[2]
+    body = chat_token(customers, sign_outs, session, 'any')[2]
     result.append([body, customers.request_token(user)['entity_id']])`;
       for (const [{ access_token, entity_id }, customer] of await withCustomers(statements)) {
         expect(claimsOf(access_token).sub).toBe(customer);
@@ -362,21 +400,42 @@ for user in ('user-6', 'user-7', 'user-6'):
 
     it('gives no token that was requested for the user before in the same session', async () => {
       const statements = `from page_routes import chat_token
-session = {'user_id': 'user-8'}
+session = {'user_id': 'user-8', 'sign_in': 'a'}
 request_token = customers.request_token
 def change_user(user_id):
     session['user_id'] = given['next']
     return request_token(user_id)
 customers.request_token = change_user
-status, headers, body = chat_token(customers, session, 'any', on_error=lambda error: None)
+status, headers, body = chat_token(customers, sign_outs, session, 'any', on_error=lambda error: None)
 result = [status, headers['Retry-After'], 'access_token' in body, 'chat_token' in session]`;
       for (const next of ['user-9', null])
         expect(await withCustomers(statements, { next })).toEqual([503, '2', false, false]);
     });
 
+    it('responds with 401 if a sign-out clears the session at the same time', async () => {
+      const statements = `from page_routes import chat_token
+class Cleared(dict):
+    def get(self, name, default=None):
+        value = super().get(name, default)
+        self.clear()
+        return value
+result = chat_token(customers, sign_outs, Cleared(user_id='user-9', sign_in='a'), 'any')[0]`;
+      expect(await withCustomers(statements)).toBe(401);
+    });
+
+    it('gives no token to a session that a slow request stored again after the sign-out', async () => {
+      const statements = `from page_routes import chat_token
+ask = lambda session: chat_token(customers, sign_outs, session, 'any', query={'renew': ''})
+session = {'user_id': 'user-9', 'sign_in': 'a'}
+copy = dict(session)
+sign_outs.end_sign_in('a')
+result = [ask(copy)[0], ask({'user_id': 'user-9'})[0], 'chat_token' in copy]`;
+      expect(await withCustomers(statements)).toEqual([401, 500, false]);
+    });
+
     it('lets the page read the 401 of a visitor, and responds to a preflight and to errors', async () => {
       const statements = `from page_routes import chat_token
-ask = lambda user, **more: chat_token(customers, {'user_id': user}, 'https://page.example', on_error=lambda error: None, **more)
+ask = lambda user, **more: chat_token(customers, sign_outs, {'user_id': user, 'sign_in': 'a'}, 'https://page.example', on_error=lambda error: None, **more)
 result = [ask(None), ask(None, method='OPTIONS'), ask('a\\nb')]
 customers.url = 'http://127.0.0.1:1'
 result.append(ask('user-4'))`;
@@ -391,7 +450,7 @@ result.append(ask('user-4'))`;
 page_routes.MAX_WAIT_SECONDS = 0.1
 Session.token = lambda self, rejected=None: time.sleep(0.5)
 errors = []
-status = page_routes.chat_token(customers, {'user_id': 'user-9'}, 'any', on_error=lambda error: errors.append(str(error)))[0]
+status = page_routes.chat_token(customers, sign_outs, {'user_id': 'user-9', 'sign_in': 'a'}, 'any', on_error=lambda error: errors.append(str(error)))[0]
 result = [status, errors]`;
       expect(await withCustomers(statements)).toEqual([503, ['no result within 0.1 s']]);
     });
