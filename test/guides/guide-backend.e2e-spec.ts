@@ -230,6 +230,10 @@ describe('backend/page-token.js', () => {
     await endToken(service, token);
   });
 
+  it('has nothing to end if the service does not accept the token', async () => {
+    await expect(endToken(service, 'dev:expired')).resolves.toBeUndefined();
+  });
+
   it('treats a malformed token as invalid, without a request', async () => {
     for (const token of ['dev:a\nb', 'dev:…', 'dev: x', 'x'.repeat(20_000), '', undefined])
       expect(await checkToken({ url: 'http://127.0.0.1:1' }, token, ACME)).toBeUndefined();

@@ -22,6 +22,9 @@ beforeAll(async () => {
   agentToken = await issueAgentToken(service, { clientId: ACME_BACKEND });
 });
 
+/** Stores nothing. The test of sign-outs.js uses a database. */
+const signOuts = { record: async () => true, keep: async () => undefined, endSignIn: async () => undefined };
+
 /** Starts a backend whose sign-ins `sessionOf` knows by the cookie. Returns the URL of its route, until `stop`. */
 async function startBackend(options: object, sessionOf: (cookie: string) => object | undefined) {
   const { chatToken } = await loadExample('backend/chat-token.js');
@@ -30,7 +33,7 @@ async function startBackend(options: object, sessionOf: (cookie: string) => obje
     Object.assign(incoming, { session: sessionOf(incoming.headers.cookie ?? '') });
     next();
   });
-  app.all('/chat-token', chatToken({ pageOrigin: ACME_ORIGIN, ...options }));
+  app.all('/chat-token', chatToken({ pageOrigin: ACME_ORIGIN, signOuts, ...options }));
   const server = createServer(app);
   return { url: `${await listen(server)}/chat-token`, stop: () => void server.close() };
 }
@@ -40,8 +43,8 @@ describe('backend/chat-token.js', () => {
   let stop: (() => void) | undefined;
   /** The sign-ins of the application, by the value of its cookie. */
   const sessions = new Map<string, object>([
-    ['signed-in', { userId: 'user-1' }],
-    ['on-another-device', { userId: 'user-1' }],
+    ['signed-in', { userId: 'user-1', signIn: 'a' }],
+    ['on-another-device', { userId: 'user-1', signIn: 'b' }],
     ['without-a-user', {}],
   ]);
   beforeAll(async () => {
@@ -94,7 +97,7 @@ describe('backend/chat-token.js', () => {
   });
 
   it('stores the id of the customer in the session, so that the backend can end all of its tokens', async () => {
-    sessions.set('leaving', { userId: 'user-4' });
+    sessions.set('leaving', { userId: 'user-4', signIn: 'a' });
     const token = await tokenOf('leaving');
     const { chatToken } = sessions.get('leaving') as { chatToken: { entity_id: string } };
     const body = { customer_id: chatToken.entity_id };
@@ -103,24 +106,24 @@ describe('backend/chat-token.js', () => {
   });
 
   it('gives each user of one session a token of that user, also if the first one returns', async () => {
-    const session: { userId?: string } = {};
+    const session: { userId?: string; signIn: string } = { signIn: 'a' };
     sessions.set('shared', session);
     for (const userId of ['user-6', 'user-7', 'user-6']) {
       session.userId = userId;
-      sessions.set('of this user only', { userId });
+      sessions.set('of this user only', { userId, signIn: 'b' });
       const [shared, own] = [await tokenOf('shared'), await tokenOf('of this user only')];
       expect(await customerOf(shared)).toBe(await customerOf(own));
     }
   });
 
   it('names the customer of the token, so that the page notices another user', async () => {
-    sessions.set('named', { userId: 'user-8' });
+    sessions.set('named', { userId: 'user-8', signIn: 'a' });
     const { access_token, entity_id } = await bodyOf(await send('named'));
     expect(entity_id).toBe(await customerOf(access_token));
   });
 
   it('gives a separate token for a move, which moves the customer of the user and survives the log-out', async () => {
-    sessions.set('moving', { userId: 'user-5' });
+    sessions.set('moving', { userId: 'user-5', signIn: 'a' });
     const token = await tokenOf('moving');
     const requestToken = () =>
       request<{ access_token: string }>(`${url}?separate`, { headers: { cookie: 'moving', origin: ACME_ORIGIN } });
@@ -147,7 +150,7 @@ describe('backend/chat-token.js without an agent token', () => {
   const reported: Error[] = [];
 
   /** Returns a function that sends a request of the page of a user. */
-  async function startForUser(signedIn: object = { userId: 'user-1' }) {
+  async function startForUser(signedIn: object = { userId: 'user-1', signIn: 'a' }) {
     const service = await startScriptedServer([200, 200]);
     const onError = (error: Error) => void reported.push(error);
     const session = { token: () => tokenOfAgent() };
@@ -170,6 +173,12 @@ describe('backend/chat-token.js without an agent token', () => {
       expect([status, headers.get('retry-after')]).toEqual([500, null]);
       expect(reported.at(-1)).toMatchObject(fields);
     }
+  });
+
+  it('responds with 500 to a session without the id of a sign-in, because its tokens could not be ended', async () => {
+    const send = await startForUser({ userId: 'user-1' });
+    expect((await send()).status).toBe(500);
+    expect(reported.at(-1)).toMatchObject({ error: 'no_sign_in_id' });
   });
 
   it('responds with 503 and the Retry-After of the service if the error is temporary', async () => {
@@ -199,7 +208,10 @@ describe('backend/chat-token.js without an agent token', () => {
   it.each(['user-2', undefined])(
     'gives the user %s no token that was requested for the user before in the same session',
     async (nextUser) => {
-      const session: { userId: string | undefined; chatToken?: object } = { userId: 'user-1' };
+      const session: { userId: string | undefined; signIn: string; chatToken?: object } = {
+        userId: 'user-1',
+        signIn: 'a',
+      };
       const send = await startForUser(session);
       const [requested, renewal] = [deferred(), deferred<string>()];
       tokenOfAgent = () => {
