@@ -89,7 +89,7 @@ describe('parallel requests', () => {
       });
       const responses = await visit(all);
       expect(responses.map(({ status }) => status).sort()).toEqual([200, 503]);
-      expect(sent.map(({ length }) => length)).toEqual([all.length]);
+      expect(sent[0]).toHaveLength(all.length); // a server that is busy may roll the transaction back, and it is repeated
       vi.restoreAllMocks();
     },
   );
