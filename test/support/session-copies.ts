@@ -5,7 +5,7 @@ import { sessionsIn } from './transfers.js';
 
 const INSERTED_TOGETHER_COUNT = 50;
 
-/** Stores copies of a session that nobody can use, so that its customer reaches a bound without as many requests. */
+/** Stores copies of a session without its keys, so that its customer reaches a bound without as many requests. */
 export async function addCopies(service: TestService, session: Session, count: number): Promise<void> {
   const withoutKeys = { ...session, codeHash: null, refreshIdHash: null, browserId: null };
   const copies = Array.from({ length: count }, () => ({ ...withoutKeys, id: randomUUID() }));

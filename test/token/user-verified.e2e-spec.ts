@@ -1,13 +1,6 @@
-import { Get } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import {
-  AgentGuard,
-  type AgentPrincipal,
-  ApiRoute,
-  Caller,
-  CustomerGuard,
-  type CustomerPrincipal,
   CustomerService,
   defineExtension,
   type Grant,
@@ -17,7 +10,6 @@ import {
   GrantType,
   OAuthError,
   Optional,
-  PublicController,
 } from '../../src/public/grant.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
@@ -26,14 +18,13 @@ import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, stay } from '../support/customer-refresh.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
+import { ProofController } from '../support/proof-controller.js';
 import { moveOf, remember } from '../support/remember.js';
 import { FROM_PAGE, LINK, newUser, REMEMBER } from '../support/sign-in-services.js';
 import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
 import type { TestResponse } from '../support/test-service.js';
 import { INFO, infoStatus, redeem, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
-
-const SCOPE = 'customers:own';
 
 class NamedBody extends GrantBody {
   @IsString()
@@ -65,26 +56,6 @@ class VerifyingGrant extends NamedGrant {}
 
 @GrantType('named_and_verified_by_proof', { body: NamedBody, endsWith: 'caller', verifiesUser: true })
 class VerifyingProofGrant extends NamedGrant {}
-
-class ProofResponse {
-  @IsString()
-  proof!: string;
-}
-
-@PublicController('proof')
-class ProofController {
-  @Get('customer')
-  @ApiRoute({ summary: 'Make a proof of a customer', response: ProofResponse })
-  async ofCustomer(@Caller(CustomerGuard) customer: CustomerPrincipal): Promise<ProofResponse> {
-    return { proof: await customer.proof() };
-  }
-
-  @Get('agent')
-  @ApiRoute({ summary: 'Make a proof of an agent', response: ProofResponse })
-  async ofAgent(@Caller(AgentGuard(SCOPE)) agent: AgentPrincipal): Promise<ProofResponse> {
-    return { proof: await agent.proof() };
-  }
-}
 
 const extension = defineExtension({
   grants: [NamedGrant, ProofGrant, VerifyingGrant, VerifyingProofGrant],

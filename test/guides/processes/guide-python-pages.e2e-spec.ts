@@ -143,7 +143,7 @@ describe.skipIf(!hasPython)('python/page_server.py and python/sign_outs.py (skip
     expect(await infoStatus(service, other.token)).toBe(200);
   });
 
-  it('signs nobody out for a page of another site or for a visitor', async () => {
+  it('signs no user out for a page of another site or for a visitor', async () => {
     const { url } = await start();
     const { cookie, token } = await signIn(url, 'user-4');
     for (const path of ['/sign-out', '/lost-device']) {

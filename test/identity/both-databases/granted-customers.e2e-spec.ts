@@ -1,17 +1,11 @@
-import { Get, ServiceUnavailableException } from '@nestjs/common';
+import { ServiceUnavailableException } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { CUSTOMERS_OWN } from '../../../src/http/callers/principal.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import {
-  AgentGuard,
-  type AgentPrincipal,
-  ApiRoute,
-  Caller,
   type Customer,
-  CustomerGuard,
-  type CustomerPrincipal,
   CustomerService,
   defineExtension,
   type Grant,
@@ -20,13 +14,13 @@ import {
   type GrantResult,
   GrantType,
   Optional,
-  PublicController,
 } from '../../../src/public/grant.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
+import { ProofController } from '../../support/proof-controller.js';
 import { ACME, AT_RIVAL, PUBLIC_SITE, RIVAL, UNKNOWN_CUSTOMER } from '../../support/test-registry.js';
 import type { TestResponse } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
@@ -63,26 +57,6 @@ class GroupCaseGrant extends CaseGrant {}
 // an author who writes JavaScript can declare the option, which the declarations omit
 @GrantType('case_that_claims_to_read', { body: CaseBody, ...{ readsCustomers: true } })
 class ReadingCaseGrant extends CaseGrant {}
-
-class ProofResponse {
-  @IsString()
-  proof!: string;
-}
-
-@PublicController('proof')
-class ProofController {
-  @Get('customer')
-  @ApiRoute({ summary: 'Make a proof of a customer', response: ProofResponse })
-  async ofCustomer(@Caller(CustomerGuard) customer: CustomerPrincipal): Promise<ProofResponse> {
-    return { proof: await customer.proof() };
-  }
-
-  @Get('agent')
-  @ApiRoute({ summary: 'Make a proof of an agent', response: ProofResponse })
-  async ofAgent(@Caller(AgentGuard(CUSTOMERS_OWN)) agent: AgentPrincipal): Promise<ProofResponse> {
-    return { proof: await agent.proof() };
-  }
-}
 
 const extension = defineExtension({
   grants: [CaseGrant, ProofCaseGrant, AgentCaseGrant, GroupCaseGrant, ReadingCaseGrant],
