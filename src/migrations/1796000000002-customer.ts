@@ -18,7 +18,10 @@ export class Customer1796000000002 extends CreateTables {
         its.time('erased_at', NULLABLE),
         its.time('created_at'),
       ],
-      indices: [{ name: 'customer_linked_to', columnNames: ['linked_to'] }],
+      indices: [
+        { name: 'customer_linked_to', columnNames: ['linked_to'] },
+        { name: 'customer_of_organization', columnNames: ['organization_id', 'entity_id'] },
+      ],
     },
     {
       name: 'customer_key',

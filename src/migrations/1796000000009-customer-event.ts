@@ -1,5 +1,5 @@
-import type { QueryRunner, TableOptions } from 'typeorm';
-import { addColumns, Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 export class CustomerEvent1796000000009 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
@@ -23,9 +23,4 @@ export class CustomerEvent1796000000009 extends CreateTables {
       ],
     },
   ];
-
-  override async up(runner: QueryRunner): Promise<void> {
-    await super.up(runner);
-    await addColumns(runner, 'resource_server', [new Columns(runner).json('events', NULLABLE)]);
-  }
 }

@@ -8,9 +8,6 @@ import { Consent1796000000006 } from './1796000000006-consent.js';
 import { GrantStores1796000000007 } from './1796000000007-grant-stores.js';
 import { SignInFailure1796000000008 } from './1796000000008-sign-in-failure.js';
 import { CustomerEvent1796000000009 } from './1796000000009-customer-event.js';
-import { Offboarding1796000000010 } from './1796000000010-offboarding.js';
-import { AssertionKeys1796000000011 } from './1796000000011-assertion-keys.js';
-import { ClientAgent1796000000013 } from './1796000000013-client-agent.js';
 
 /** A migration of TypeORM, for `Extension.migrations`. */
 export type MigrationClass = new () => MigrationInterface;
@@ -29,9 +26,6 @@ export const migrations: MigrationClass[] = [
   GrantStores1796000000007,
   SignInFailure1796000000008,
   CustomerEvent1796000000009,
-  Offboarding1796000000010,
-  AssertionKeys1796000000011,
-  ClientAgent1796000000013,
 ];
 
 /** @throws Error if two migrations have the same name, or if a name does not end in a timestamp */

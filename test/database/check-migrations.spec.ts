@@ -4,7 +4,7 @@ import { findViolations } from '../../scripts/check-migrations.js';
 
 const text = (name: string, more: object = {}) => ({ name, type: 'varchar', length: '36', ...more });
 
-/** The tables of 1.0.0 in these tests. */
+/** The tables of 2.0.0 in these tests. */
 class First1796000000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     const columns = [text('id', { isPrimary: true }), text('name'), text('note', { isNullable: true })];
@@ -15,19 +15,19 @@ class First1796000000000 implements MigrationInterface {
 }
 
 const violationsOf = (up: (runner: QueryRunner) => Promise<unknown>, unusedSince?: string) => {
-  class Later1796000000000 implements MigrationInterface {
+  class Later1797000000000 implements MigrationInterface {
     readonly unusedSince = unusedSince;
     async up(runner: QueryRunner): Promise<void> {
       await up(runner);
     }
     async down(): Promise<void> {}
   }
-  return findViolations([First1796000000000, Later1796000000000 as never], '1.4.0');
+  return findViolations([First1796000000000, Later1797000000000 as never], '1.4.0');
 };
 const column = (name: string, more: object = {}) => new TableColumn(text(name, more));
 const unique = new TableIndex({ columnNames: ['name'], isUnique: true });
 
-describe('a migration after 1.0.0', () => {
+describe('a migration after 2.0.0', () => {
   it.each<[string, (runner: QueryRunner) => Promise<unknown>]>([
     [
       'a table',
@@ -55,12 +55,12 @@ describe('a migration after 1.0.0', () => {
     ['adds to thing unique name', (runner) => runner.createIndex('thing', unique)],
     ['drops the index of note of thing', (runner) => runner.dropIndex('thing', 'note')],
   ])('fails the check if it %s, unless it names the release that stopped using it', async (violation, up) => {
-    expect(await violationsOf(up)).toContain(`Later1796000000000 ${violation}`);
+    expect(await violationsOf(up)).toContain(`Later1797000000000 ${violation}`);
     expect(await violationsOf(up, '1.3.9')).toEqual([]);
   });
 
   it.each(['1.4.0', '1.10.0', 'the last one'])('fails the check if it names the release %s', async (release) => {
     const violations = await violationsOf((runner) => runner.dropColumn('thing', 'note'), release);
-    expect(violations).toEqual(['Later1796000000000: unusedSince is not a release before 1.4.0']);
+    expect(violations).toEqual(['Later1797000000000: unusedSince is not a release before 1.4.0']);
   });
 });
