@@ -41,7 +41,6 @@ export class Registry1796000000000 extends CreateTables {
         its.json('assertion_keys', NULLABLE),
         its.text('agent_id', 36, NULLABLE),
         its.json('redirect_uris'),
-        its.text('redirect_uri_match', 16),
         its.json('origins'),
         its.json('grant_types', NULLABLE),
         its.json('scopes'),

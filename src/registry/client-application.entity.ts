@@ -3,7 +3,6 @@ import { Agent } from './agent.entity.js';
 import type { AssertionKeys } from './assertion-keys.js';
 import type { GrantSettings } from './organization.entity.js';
 import type { PreviousSecret } from './previous-secrets.js';
-import { isBelow } from './redirect-uri.js';
 
 /** Where a client runs: in browsers, on servers, or on devices. */
 export type ClientType = 'web' | 'server' | 'native';
@@ -42,13 +41,6 @@ export class ClientApplication {
 
   @Column('simple-json', { name: 'redirect_uris' })
   redirectUris!: string[];
-
-  /**
-   * `prefix` also admits URIs below the registered ones. It applies to customer grants, never to the authorization
-   * page.
-   */
-  @Column('varchar', { name: 'redirect_uri_match', length: 16 })
-  redirectUriMatch!: 'exact' | 'prefix';
 
   /** Origins in addition to those of the redirect URIs. */
   @Column('simple-json')
@@ -117,12 +109,8 @@ export class ClientApplication {
     return this.grantTypes === null ? !optIn : this.grantTypes.includes(grantType);
   }
 
-  /**
-   * Whether a redirect URI equals a registered one, character for character, or lies below one if the match is
-   * `prefix`.
-   */
+  /** Whether a redirect URI equals a registered one, character for character. */
   admitsRedirectUri(uri: string): boolean {
-    if (this.redirectUris.includes(uri)) return true;
-    return this.redirectUriMatch === 'prefix' && this.redirectUris.some((registered) => isBelow(uri, registered));
+    return this.redirectUris.includes(uri);
   }
 }
