@@ -45,7 +45,6 @@ export class Registry1796000000000 extends CreateTables {
         its.json('grant_types', NULLABLE),
         its.json('scopes'),
         its.json('grants'),
-        its.integer('customer_token_ttl', NULLABLE),
         ...suspension(its),
         its.flag('from_file'),
         ...retained(its),

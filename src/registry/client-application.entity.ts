@@ -66,10 +66,6 @@ export class ClientApplication {
   @JoinColumn({ name: 'agent_id' })
   agent?: Agent | null;
 
-  /** Seconds for which customer tokens of the client are valid; `null` is CUSTOMER_TOKEN_TTL. @internal */
-  @Column('integer', { name: 'customer_token_ttl', nullable: true })
-  customerTokenTtl!: number | null;
-
   /** Whether a registry file brought the entry. @internal */
   @Column('boolean', { name: 'from_file' })
   fromFile!: boolean;

@@ -134,7 +134,7 @@ export class TokenController {
       agent,
     );
     grantRequest.beforeNewCustomer = newCustomerCheck(this.hooks.beforeNewCustomer, grantRequest, parameters);
-    const ttlSeconds = client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
+    const ttlSeconds = this.configuration.CUSTOMER_TOKEN_TTL;
     const grantedTo = { grant, agent, groupId: path.group?.groupId };
     const { result, claims } = await givingBack(grantRequest, async () => {
       const result = await this.runGrant(grant, grantRequest);

@@ -4,27 +4,15 @@ import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { issueAgentToken } from '../support/operator-commands.js';
-import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { INFO, newCustomer, redeem, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
 const JWKS = '/.well-known/jwks.json';
-const BRIEF = 'acme-brief';
-const LONG = 'acme-long';
 const GROUP = 'Sales-1';
 const GROUP_TOKEN = `/v2/customer/${ACME}/${GROUP}/token`;
 
-function registryWithLifetimes() {
-  const registry = testRegistry();
-  const client = { name: 'Acme', client_type: 'web', organization_id: ACME };
-  registry.clients.push(
-    { ...client, client_id: BRIEF, customer_token_ttl: 60 },
-    { ...client, client_id: LONG, customer_token_ttl: 86_400 },
-  );
-  return registry;
-}
-
-const service = useService({ registry: registryWithLifetimes() });
+const service = useService();
 let agent: string;
 beforeAll(async () => {
   agent = await issueAgentToken(service);
@@ -84,26 +72,6 @@ describe('protocol §3.3: the claims gty, group_id and act of a customer token',
     expect(claimsOf(byAgent.access_token)).toMatchObject({ gty: 'identity_token', group_id: GROUP });
     expect((await info(byAgent)).act.sub).toBe(claimsOf(agent).sub);
   });
-});
-
-const lifetimeOf = ({ access_token, expires_in }: Token) => {
-  const { iat, exp } = claimsOf(access_token) as Record<string, number>;
-  expect(Number(exp) - Number(iat)).toBe(expires_in);
-  return expires_in;
-};
-
-it('customer_token_ttl of a client replaces CUSTOMER_TOKEN_TTL for the customer tokens of the client, with each grant', async () => {
-  for (const [client_id, lifetime] of [
-    [BRIEF, 60],
-    [LONG, 86_400],
-    [ACME_SITE, 28_800],
-  ] as const) {
-    expect(lifetimeOf((await service.post(TOKEN, cookieBody({ client_id }))).body)).toBe(lifetime);
-    const byAgent = await agentGrant({ client_id });
-    expect(lifetimeOf(byAgent)).toBe(lifetime);
-    const code = await transferToken(service, byAgent.access_token, { client_id });
-    expect(lifetimeOf((await redeem(service, code, { client_id })).body)).toBe(lifetime);
-  }
 });
 
 describe('GET /.well-known/jwks.json', () => {

@@ -114,19 +114,15 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     const granted = { entityId, organizationId, groupId, hasUser, session };
     if (remember === 'refresh_token') return { ...granted, refreshToken: await this.refreshTokens.begin(code) };
     if (remember === 'browser') await this.rememberIn(request, code);
-    else await this.codes.redeem(code, this.ttlSecondsOf(client));
+    else await this.codes.redeem(code, this.configuration.CUSTOMER_TOKEN_TTL);
     return granted;
   }
 
-  private async rememberIn({ body, client, browser }: GrantRequest<IdentityTokenBody>, code: RedeemableCode) {
+  private async rememberIn({ body, browser }: GrantRequest<IdentityTokenBody>, code: RedeemableCode) {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const options = { candidates, replace: body.replace ?? false, ttlSeconds: this.ttlSecondsOf(client) };
+    const options = { candidates, replace: body.replace ?? false, ttlSeconds: this.configuration.CUSTOMER_TOKEN_TTL };
     const secret = await this.browsers.remember(code, options);
     for (const line of this.cookies.setCookieLines({ entityId: code.entityId, secret })) browser.setCookie(line);
-  }
-
-  private ttlSecondsOf(client: ClientApplication): number {
-    return client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
   }
 }
 

@@ -1,5 +1,4 @@
-import { IsArray, IsBoolean, IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
-import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
+import { IsArray, IsBoolean, IsObject, IsOptional, IsString } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
@@ -78,13 +77,6 @@ export class ClientEntry extends AssertionKeyFields {
   grants: GrantSettings = {};
 
   @IsOptional()
-  @IsInt()
-  @Min(60)
-  @Max(MAX_ACCESS_TOKEN_TTL_SECONDS)
-  @ApiProperty('The lifetime of customer tokens of this client in seconds. If omitted: `CUSTOMER_TOKEN_TTL`.', 3_600)
-  customer_token_ttl?: number;
-
-  @IsOptional()
   @IsBoolean()
   @ApiProperty(
     'Whether requests of the client are refused and its tokens end. `false` for a new entry. If omitted, it stays as it is.',
@@ -124,7 +116,6 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
       grantTypes: entry.grant_types ?? null,
       scopes: entry.scopes,
       grants: entry.grants,
-      customerTokenTtl: entry.customer_token_ttl ?? null,
       suspended: entry.suspended ?? stored?.suspended ?? false,
     };
   },
@@ -142,7 +133,6 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
       scopes: row.scopes,
       agent: row.agent?.email,
       grants: row.grants,
-      customer_token_ttl: row.customerTokenTtl ?? undefined,
       suspended: row.suspended,
     };
   },

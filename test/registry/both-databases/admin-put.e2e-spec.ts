@@ -21,18 +21,18 @@ describe('PUT /admin/<list>/<key>', () => {
   it('creates an entry, replaces its fields, and changes nothing if they are equal', async () => {
     const path = `clients/${randomUUID()}`;
     const secret = 's'.repeat(32);
-    const created = await admin('PUT', path, client({ client_secret: secret, scopes: ['a'], customer_token_ttl: 60 }));
+    const created = await admin('PUT', path, client({ client_secret: secret, scopes: ['a'], grant_types: ['cookie'] }));
     expect(created).toMatchObject({ status: 201, body: { name: 'Put', has_secret: true, scopes: ['a'] } });
     const etag = await etagOf(path);
     expect(created.headers.get('etag')).toBe(etag);
     const replaced = await admin('PUT', path, client({ name: 'Replaced' }));
     expect(replaced).toMatchObject({ status: 200, body: { name: 'Replaced', has_secret: true, scopes: [] } });
-    expect(replaced.body).not.toHaveProperty('customer_token_ttl');
+    expect(replaced.body).not.toHaveProperty('grant_types');
     expect(replaced.headers.get('etag')).not.toBe(etag);
     const { details } = service.audit.filter(({ event }) => event === 'registry.changed').at(-1) ?? {};
     expect(details, 'fields and not columns').toEqual({
       change: 'changed',
-      fields: expect.arrayContaining(['name', 'scopes', 'customer_token_ttl']),
+      fields: expect.arrayContaining(['name', 'scopes', 'grant_types']),
     });
     const before = [await revision(), service.audit.length];
     const again = await admin('PUT', path, client({ name: 'Replaced', client_secret: secret }));

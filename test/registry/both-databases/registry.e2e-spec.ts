@@ -96,8 +96,6 @@ describe('protocol §8.1: the registry file', () => {
     ['organizations[0].license', { organizations: [organization({ license: MARKER })] }],
     ['clients[0].client_id', { clients: [client({ client_id: 'two words' })] }],
     ['clients[0].client_type', { clients: [client({ client_type: MARKER })] }],
-    ['clients[0].customer_token_ttl', { clients: [client({ customer_token_ttl: 59 })] }],
-    ['clients[0].customer_token_ttl', { clients: [client({ customer_token_ttl: 86_401 })] }],
     ['clients[0].scopes', { clients: [client({ scopes: ['two words'] })] }],
     ['clients[0].redirect_uris', { clients: [client({ redirect_uris: [null] })] }],
     ['clients[0].redirect_uris', { clients: [client({ redirect_uris: ['https://acme.example/#fragment'] })] }],
