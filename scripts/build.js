@@ -1,6 +1,6 @@
 // @ts-check
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,7 +15,7 @@ const CONFIGURATION_FILE = /^(package|package-lock|nest-cli|tsconfig.*)\.json$/;
 /** Compiles the service into dist/, if a source changed since the last build. Throws the compiler's output. */
 export function buildIfStale() {
   const nest = fileURLToPath(import.meta.resolve('@nestjs/cli/bin/nest.js'));
-  compileIfStale(PROJECT, [nest, 'build'], copySwaggerUi);
+  compileIfStale(PROJECT, [nest, 'build']);
 }
 
 /** Compiles the try-it page too, with the client that its scripts use and the declarations of the built service. */
@@ -31,8 +31,8 @@ function buildBrowserClientIfStale() {
   compileIfStale(BROWSER_CLIENT, [tsc, '-p', 'tsconfig.build.json']);
 }
 
-/** @param {string} folder @param {string[]} command a program of a package, and its arguments @param {() => void} [copyFiles] */
-function compileIfStale(folder, command, copyFiles) {
+/** @param {string} folder @param {string[]} command a program of a package, and its arguments */
+function compileIfStale(folder, command) {
   const stamp = join(folder, 'dist/.built');
   if (!isStale(folder, stamp)) return;
   console.error('building…');
@@ -42,19 +42,8 @@ function compileIfStale(folder, command, copyFiles) {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`The build failed:\n${stdout}${stderr}`, { cause: error });
-  copyFiles?.();
   writeFileSync(stamp, '');
   utimesSync(stamp, start, start); // a file that is saved during a build makes the build stale
-}
-
-/** Copies the files of /docs with their licenses (src/discovery/openapi/openapi.controller.ts). */
-function copySwaggerUi() {
-  const source = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')));
-  const target = join(PROJECT, 'dist/discovery/openapi/swagger-ui');
-  mkdirSync(target, { recursive: true });
-  for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt'])
-    copyFileSync(join(source, name), join(target, name));
-  for (const name of ['LICENSE', 'NOTICE']) copyFileSync(join(source, name), join(target, `${name}.txt`));
 }
 
 /** @param {string} folder @param {string} stamp */

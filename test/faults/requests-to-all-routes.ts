@@ -58,8 +58,6 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
     'GET /health/live': () => manage(service, 'GET', '/health/live'),
     'GET /metrics': () => manage(service, 'GET', '/metrics'),
     'GET /openapi.json': () => manage(service, 'GET', '/openapi.json'),
-    'GET /docs': () => manage(service, 'GET', '/docs'),
-    'GET /docs/{file}': () => manage(service, 'GET', '/docs/swagger-ui.css'),
     'GET /page.css': () => client.send('GET', '/page.css'),
     'GET /.well-known/jwks.json': () => client.send('GET', '/.well-known/jwks.json'),
     'GET /.well-known/oauth-authorization-server': () => client.send('GET', '/.well-known/oauth-authorization-server'),

@@ -164,7 +164,6 @@ interface Scene {
 }
 
 const uuidAt = (number: number) => `01890000-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
-const DOCS_FILES = ['swagger-ui.css', 'start.js', 'index.html', 'swagger-ui-bundle.js', 'nothing'];
 
 /** Values by parameter name. `undefined` means that the world has no value at the moment. */
 const BY_NAME: Record<string, (scene: Scene) => unknown> = {
@@ -201,7 +200,6 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   decision: ({ random }) => random.pick(['allow', 'deny']),
   prompt: ({ random }) => random.pick(['none', 'login', 'consent']),
   state: () => 'fz-state',
-  file: ({ random }) => random.pick(DOCS_FILES),
   key: ({ operation, world, random }) => world.createdKeysOf(listOf(operation)).pick(random),
   id: ({ operation, random }) =>
     operation.path.includes('organizations') ? uuidAt(random.below(40)) : `fz-server-${random.below(40)}`,

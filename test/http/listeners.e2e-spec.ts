@@ -35,7 +35,7 @@ class WordController {
 describe('protocol §1.5: two ports', () => {
   const service = useService();
 
-  const MANAGEMENT = ['/health/live', '/health/ready', '/metrics', '/docs'];
+  const MANAGEMENT = ['/health/live', '/health/ready', '/metrics'];
   const CLOSED_TO_CALLERS = [
     '/oauth2/events',
     '/oauth2/introspect',

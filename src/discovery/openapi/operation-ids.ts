@@ -22,7 +22,6 @@ const OPERATION_IDS: Record<string, string> = {
   'get /.well-known/jwks.json': 'getPublicKeys',
   'get /.well-known/oauth-authorization-server': 'getServerMetadata',
   'get /openapi.json': 'getOpenApiDocument',
-  'get /docs': 'showDocumentation',
   'post /oauth2/introspect': 'introspectToken',
   'post /oauth2/revoke': 'revokeToken',
   'get /oauth2/revocations': 'readRevocations',

@@ -171,7 +171,7 @@ export class Configuration {
   @BooleanVariable()
   COOKIE_PARTITIONED = true;
 
-  /** Whether the public port serves the OpenAPI page, and routes below /try (protocol §11). `npm start` sets `true`. */
+  /** Whether the public port serves the routes below /try (protocol §11). `npm start` sets `true`. */
   @BooleanVariable()
   TRY_IT = false;
 

@@ -72,7 +72,7 @@ export function withoutAuthority(target: string): string {
 }
 
 const ADMIN_ROUTE = /^\/admin(\/|$)/;
-const TRY_IT_ROUTE = /^\/(docs|try)(\/|$)/;
+const TRY_IT_ROUTE = /^\/try(\/|$)/;
 
 /**
  * The listener whose controllers serve a path at a port (protocol §1.5). `undefined` if the port serves nothing there:

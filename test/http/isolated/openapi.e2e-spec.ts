@@ -9,11 +9,10 @@ import { EXAMPLE } from '../../../src/platform/http/api-examples.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
 import { PublicController } from '../../../src/platform/http/listener.decorators.js';
 import { JWT_BEARER } from '../../support/assertion-issuer.js';
-import { expectError } from '../../support/expect-error.js';
 import { LottoTickets1795300000000 } from '../../support/lotto-grant/1795300000000-lotto-tickets.js';
 import { LottoGrantModule } from '../../support/lotto-grant/lotto-grant.module.js';
 import { request } from '../../support/test-service.js';
-import { serviceOfTest, useService } from '../../support/use-service.js';
+import { useService } from '../../support/use-service.js';
 
 class DocumentedResponse {
   @IsString()
@@ -70,9 +69,8 @@ describe('/openapi.json on the management port', () => {
     const documented = Object.keys(document.paths).flatMap((path) =>
       methodsOf(path).map((each) => `${each} ${path.replace(/(.)\/$/, '$1')}`),
     );
-    // the files of pages are no routes for callers
-    const files = ['get /page.css', 'get /docs/{file}'];
-    const described = served.filter((route: string) => !files.includes(route));
+    // a file of the agents' pages is no route for callers
+    const described = served.filter((route: string) => route !== 'get /page.css');
     expect(documented.sort()).toEqual([...new Set(described)].sort());
     expect(documented.length).toBeGreaterThan(30);
   });
@@ -217,43 +215,5 @@ describe('the part of the OpenAPI document about the admin API', () => {
     const { schema } = document.paths['/admin/agents/{key}'].patch.requestBody.content['application/merge-patch+json'];
     expect(schema.required).toBeUndefined();
     expect(schema.properties.name.anyOf).toContainEqual({ type: 'null' });
-  });
-});
-
-describe('/docs on the public port', () => {
-  it.each(['/docs', '/docs/start.js'])('does not exist without TRY_IT: %s', async (path) => {
-    expectError(await request(service.url + path, {}), { status: 404, error: 'not_found', hint: undefined });
-    expect((await request(service.managementUrl + path, {})).status).toBe(200);
-  });
-
-  it('shows the public part with TRY_IT, and the document describes the page', async () => {
-    const tried = await serviceOfTest({ environment: { TRY_IT: 'true' } });
-    for (const path of ['/docs', '/docs/', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'])
-      expect((await request(tried.url + path, {})).status, path).toBe(200);
-    expect((await request(`${tried.url}/docs/start.js`, {})).text).toContain("url: '/openapi.json'");
-    const { paths } = (await request(`${tried.url}/openapi.json`, {})).body;
-    expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/docs']));
-    expect(Object.keys(paths)).not.toContain('/metrics');
-  });
-});
-
-describe('/docs on the management port', () => {
-  it('is a page that loads all its files from the service', async () => {
-    const page = await request(`${service.managementUrl}/docs`, {});
-    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/);
-    const files = [...page.text.matchAll(/(?:src|href)="\/(docs\/[^"]+)"/g)].map(([, file]) => file);
-    expect(files).toHaveLength(3);
-    for (const file of files) {
-      const { status, text } = await request(`${service.managementUrl}/${file}`, {});
-      expect(status).toBe(200);
-      expect(text.length).toBeGreaterThan(50);
-    }
-  });
-
-  it('serves no other file', async () => {
-    for (const file of ['package.json', '..%2fpackage.json', '__proto__']) {
-      expect((await request(`${service.managementUrl}/docs/${file}`, {})).status).toBe(404);
-    }
   });
 });

@@ -49,10 +49,8 @@ interface Line extends Record<string, unknown> {
 /** The routes of both ports, as `listener METHOD pattern`. */
 function routesOf({ application }: TestService): string[] {
   const routes = declaredRoutes(application.get(DiscoveryService, { strict: false }));
-  // without TRY_IT, the public port has no page of the document
-  const served = routes.filter(({ listener, path }) => listener !== 'public' || !path.startsWith('/docs'));
   const patternOf = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1').replace(/\/$/, '') || '/';
-  return served.map(({ listener, method, path }) => `${listener} ${method.toUpperCase()} ${patternOf(path)}`);
+  return routes.map(({ listener, method, path }) => `${listener} ${method.toUpperCase()} ${patternOf(path)}`);
 }
 
 describe('the log of a process that gets every kind of request', () => {

@@ -46,7 +46,7 @@ describe('protocol §11: a first npm start', () => {
     expect(service.process.stdout).toContain('Clients, agents and passwords');
     expect(service.process.stdout).toContain(join(service.folder, 'demo-registry.yaml'));
     expect(service.process.stdout).not.toContain('"stream":"audit"');
-    for (const path of ['/try', '/docs']) expect(await statusOf(service, path)).toBe(200);
+    expect(await statusOf(service, '/try')).toBe(200);
     for (const name of [...readdirSync(PAGE_FILES).filter((each) => !each.endsWith('.d.ts')), 'qr.js']) {
       const { status, text } = await request(`${service.url}/try/files/${name}`, {});
       expect({ name, status, isEmpty: text === '' }).toEqual({ name, status: 200, isEmpty: false });
@@ -96,7 +96,7 @@ describe('protocol §11: a first npm start', () => {
     writeFileSync(join(folder, '.env'), 'TRY_IT=false');
     const service = await start(START, {}, folder);
     await service.process.says(/Clients, agents and passwords/);
-    for (const path of ['/try', '/docs']) expect(await statusOf(service, path)).toBe(404);
+    expect(await statusOf(service, '/try')).toBe(404);
     expect(service.process.stdout).not.toContain('Try the service');
   });
 
@@ -115,17 +115,12 @@ describe('protocol §11: a first npm start', () => {
     ['in production, if NODE_ENV has a space', { ...PRODUCTION, NODE_ENV: 'production ' }, 404],
     ['in production, if NODE_ENV is in a file', { ...PRODUCTION, NODE_ENV: '', NODE_ENV_FILE }, 404],
     ['with a registry file', { REGISTRY_FILE: writeRegistry(join(root, 'registry.yaml')) }, 200],
-  ])('creates no demo registry %s', async (_case, environment, statusOfDocs) => {
+  ])('creates no demo registry %s', async (_case, environment, statusOfFile) => {
     const service = await start(START, environment);
-    expect(await statusOf(service, '/docs')).toBe(statusOfDocs);
+    expect(await statusOf(service, '/try/files/qr.js')).toBe(statusOfFile);
     expect(await service.terminate()).toBe(0);
     expect(existsSync(join(service.folder, 'service.sqlite'))).toBe(true);
     expect(existsSync(join(service.folder, 'demo-registry.yaml'))).toBe(false);
     expect(service.process.stdout).not.toContain('demo-registry.yaml');
   });
-});
-
-it('protocol §7.5: the pages of the OpenAPI document on the public port exist in the server only with TRY_IT', async () => {
-  expect(await statusOf(await start('main.js'), '/docs')).toBe(404);
-  expect(await statusOf(await start('main.js', { TRY_IT: 'true' }), '/docs')).toBe(200);
 });
