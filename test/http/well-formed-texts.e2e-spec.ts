@@ -95,7 +95,7 @@ describe('percent-encoded bytes that are not UTF-8', () => {
   });
 
   it.each(ENCODED)('are rejected in the query of a list: %s', async (encoded) => {
-    const response = await service.admin('GET', `/admin/clients?name=${encoded}`);
+    const response = await service.admin('GET', `/admin/clients?cursor=${encoded}`);
     expectInvalidRequest(response, 'query: percent-encoded bytes must be UTF-8');
   });
 
@@ -116,8 +116,11 @@ describe('percent-encoded bytes that are not UTF-8', () => {
   it('are no reason to reject a percent sign that encodes nothing, or any encoded character', async () => {
     const response = await refresh(service, 'dev:x', { client_secret: `100% ${BACKEND_SECRET}` });
     expect(response.body.error).toBe('invalid_client');
-    expect((await service.admin('GET', '/admin/clients?name=100%&limit=1')).status).toBe(200);
-    expect((await service.admin('GET', `/admin/clients?name=${encodeURIComponent('ü€😀')}`)).status).toBe(200);
+    for (const text of ['100%', encodeURIComponent('ü€😀')])
+      expectInvalidRequest(
+        await service.admin('GET', `/admin/clients?cursor=${text}`),
+        'cursor: not a next_cursor of this list',
+      );
   });
 });
 

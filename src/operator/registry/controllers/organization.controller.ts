@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { OrganizationCustomers } from '../../../customer/organization-customers.js';
 import { RequiredRole } from '../../../http/callers/operator.guard.js';
 import { operatorActor } from '../../../http/callers/operator-credentials.js';
-import { Page } from '../../../oauth/pages.js';
+import { Page, PageQuery } from '../../../oauth/pages.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
 import { ApiInheritedRoutes, ApiProperty, ApiRoute, apiPropertyOf } from '../../../platform/http/api-route.js';
 import { ApiInteger, Nested, Optional } from '../../../platform/validation/validation.js';
@@ -12,7 +12,7 @@ import { ORGANIZATIONS, OrganizationEntry } from '../../../registry/entries/orga
 import type { Organization } from '../../../registry/organization.entity.js';
 import { OffboardingRequests } from '../offboarding/offboarding-requests.js';
 import { RegistryEditor } from '../registry-editor.js';
-import { NamedListQuery, RegistryLists } from '../registry-lists.js';
+import { RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile, entryRoutes } from './entry-routes.js';
@@ -46,7 +46,7 @@ class OrganizationPage extends Page {
 }
 
 const TEXTS = entryRoutes(ORGANIZATIONS, {
-  query: NamedListQuery,
+  query: PageQuery,
   page: OrganizationPage,
   response: OrganizationResponse,
 });
@@ -72,7 +72,7 @@ export class OrganizationController extends EntryController<Organization> {
     private readonly offboarding: OffboardingRequests,
     private readonly customers: OrganizationCustomers,
   ) {
-    super(ORGANIZATIONS, NamedListQuery, lists, editor);
+    super(ORGANIZATIONS, PageQuery, lists, editor);
   }
 
   @Get(':key')
