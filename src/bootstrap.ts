@@ -60,10 +60,10 @@ export interface Service {
 
 /** Resolves when all ports serve. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { configuration, connections, modules = [], auditSink, isProcess } = options;
+  const { configuration, connections, modules = [], isProcess } = options;
   const log = options.log ?? serviceLog(configuration);
   const telemetry = await Telemetry.start(configuration, log);
-  const isExtended = modules.length > 0 || auditSink !== undefined;
+  const isExtended = modules.length > 0;
   const uncaught = isProcess ? new UncaughtErrors(log, telemetry.extensionErrors, isExtended) : undefined;
   const hooks = { starting: startingResponses(telemetry.metrics), brokenRequest, telemetry };
   const listeners = new Listeners(configuration, hooks, connections);
@@ -114,15 +114,14 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
 }
 
 export function rootModule(options: ApplicationOptions): DynamicModule {
-  const { modules = [], name, log, audit, auditSink, registryFile: _named, hasOwnRegistry, ...more } = options;
+  const { modules = [], log, audit, registryFile: _named, hasOwnRegistry, ...more } = options;
   const { participants = [], beforeNewCustomer, customerKeyFile, ...platform } = more;
   const hooks = { participants: [OneTimeCodes, ...participants], beforeNewCustomer, customerKeyFile };
   const { AUDIT_TOKEN_ISSUED_ONE_OF: tokensPerEntry } = options.configuration;
-  const sinks = [audit ?? new AuditLog(log.logger, hasOwnRegistry, tokensPerEntry), ...(auditSink ? [auditSink] : [])];
   const imports = [
     PlatformModule.forRoot(platform),
     RateLimitModule.forRoot(options),
-    AuditModule.forRoot(sinks, name),
+    AuditModule.forRoot(audit ?? new AuditLog(log.logger, hasOwnRegistry, tokensPerEntry)),
     ExtensionHooksModule.forRoot(hooks),
     ...modules,
   ];

@@ -72,7 +72,7 @@ export class UncaughtErrors {
     const main = extensionPackageOf(process.argv[1] ?? '') ?? 'unknown';
     // the service and libraries reject promises that an extension does not await, so the stack may not name it
     if (startedByExtension.getStore() || (request && this.isOfExtension(request))) return main;
-    // an audit sink, an interceptor or middleware of an extension also runs in requests to the routes of the service
+    // an interceptor or middleware of an extension also runs in requests to the routes of the service
     return !this.isExtended || files.some(isOfService) ? undefined : main;
   }
 

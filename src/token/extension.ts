@@ -3,15 +3,12 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import type { CustomerDataParticipant } from '../identity/customer-data-participant.js';
 import type { NewCustomerCheck } from '../identity/extension-hooks.js';
 import type { MigrationClass } from '../migrations/migrations.js';
-import type { AuditSink } from '../platform/audit/audit-event.js';
 import type { Configuration } from '../platform/configuration/configuration.js';
 import type { LimitDeclarations } from '../platform/configuration/rate-limit-rule.js';
 import { GrantStoresModule } from './stores/grant-stores.module.js';
 
 /** What another team adds to the service, as the service takes it. `defineExtension` makes it. */
 export interface Extension {
-  /** A name in snake_case, with which the names of the extension's own audit events begin: `device_approval.approved`. */
-  name?: string;
   /** NestJS modules of other packages. `defineExtension` adds one with the classes of the extension. */
   modules?: (Type | DynamicModule)[];
   /** Migrations of the team's tables. They run after the service's, in the order of the timestamps in their names. */
@@ -35,8 +32,6 @@ export interface Extension {
    * names are in snake_case.
    */
   limits?: LimitDeclarations;
-  /** Receives all audit events, in addition to the log. */
-  auditSink?: AuditSink;
 }
 
 /** The classes of an extension, and the rest of what it adds. */

@@ -353,7 +353,7 @@ it('docs/observability.md lists every reason why a token is inactive, with its m
 
 function signingKeys(configuration: Configuration): SigningKeys {
   const metrics = new MetricsRegistry();
-  return new SigningKeys(configuration, clock, new Audit([], metrics, clock), metrics);
+  return new SigningKeys(configuration, clock, new Audit({ write: () => undefined }, metrics), metrics);
 }
 
 function withKeys(keys: object[]) {

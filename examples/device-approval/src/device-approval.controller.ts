@@ -4,7 +4,6 @@ import {
   ClientRequest,
   CustomerGuard,
   type CustomerPrincipal,
-  ExtensionAudit,
   Limits,
   OAuthError,
   PublicController,
@@ -22,7 +21,6 @@ export class DeviceApprovalController {
   constructor(
     private readonly approvals: DeviceApprovals,
     private readonly limits: Limits<typeof DEVICE_APPROVAL_LIMITS>,
-    private readonly audit: ExtensionAudit<'device_approval'>,
   ) {}
 
   @Post('start')
@@ -50,11 +48,6 @@ export class DeviceApprovalController {
     const isDecided = await this.approvals.decide(customer, user_code, decision === 'approve');
     if (!isDecided) throw OAuthError.invalidRequest('user_code: no device waits with this code');
     for (const guess of guesses) guess.giveBack(); // a right code is no guess
-    this.audit.record({
-      event: decision === 'approve' ? 'device_approval.approved' : 'device_approval.denied',
-      outcome: 'success',
-      actor: { kind: 'customer', id: customer.entityId },
-    });
     return {};
   }
 

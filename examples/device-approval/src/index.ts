@@ -10,7 +10,6 @@ import { TryItController } from './try-it/try-it.controller.js';
 
 /** What this package adds to the service. EXTENSION names this file. */
 export default defineExtension({
-  name: 'device_approval',
   grants: [DeviceApprovalGrant],
   controllers: [DeviceApprovalController, TryItController],
   providers: [DeviceApprovals],

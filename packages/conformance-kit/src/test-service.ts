@@ -40,8 +40,8 @@ export interface TestServiceOptions extends Extension {
 }
 
 const SERVICE_OPTIONS: Record<keyof Extension | 'replace' | 'settings', true> = {
-  ...{ name: true, modules: true, migrations: true, participants: true, customerKeyFile: true, registryFile: true },
-  ...{ beforeNewCustomer: true, limits: true, auditSink: true, replace: true, settings: true },
+  ...{ modules: true, migrations: true, participants: true, customerKeyFile: true, registryFile: true },
+  ...{ beforeNewCustomer: true, limits: true, replace: true, settings: true },
 };
 
 /** The options of the service under test, without those that only the kit reads. */

@@ -1,36 +1,33 @@
 /** Names of audit events. They are part of the service's interface and do not change (docs/observability.md). */
-export const AUDIT_EVENT_NAMES = [
-  'identity.created',
-  'identity.erased',
-  'identity.linked',
-  'identity.exported',
-  'browser.linked',
-  'browser.forgotten',
-  'browser.ended',
-  'sessions.ended',
-  'token.issued',
-  'token.revoked',
-  'transfer_token.issued',
-  'transfer_token.redeemed',
-  'transfer_token.replayed',
-  'authorization_code.issued',
-  'authorization_code.redeemed',
-  'authorization_code.replayed',
-  'refresh_token.issued',
-  'refresh_token.redeemed',
-  'refresh_token.replayed',
-  'sign_in.succeeded',
-  'sign_in.failed',
-  'sign_in.limited',
-  'sign_out',
-  'consent.given',
-  'admin.authentication_failed',
-  'registry.changed',
-  'organization.erased',
-  'keys.changed',
-] as const;
-
-export type AuditEventName = (typeof AUDIT_EVENT_NAMES)[number];
+export type AuditEventName =
+  | 'identity.created'
+  | 'identity.erased'
+  | 'identity.linked'
+  | 'identity.exported'
+  | 'browser.linked'
+  | 'browser.forgotten'
+  | 'browser.ended'
+  | 'sessions.ended'
+  | 'token.issued'
+  | 'token.revoked'
+  | 'transfer_token.issued'
+  | 'transfer_token.redeemed'
+  | 'transfer_token.replayed'
+  | 'authorization_code.issued'
+  | 'authorization_code.redeemed'
+  | 'authorization_code.replayed'
+  | 'refresh_token.issued'
+  | 'refresh_token.redeemed'
+  | 'refresh_token.replayed'
+  | 'sign_in.succeeded'
+  | 'sign_in.failed'
+  | 'sign_in.limited'
+  | 'sign_out'
+  | 'consent.given'
+  | 'admin.authentication_failed'
+  | 'registry.changed'
+  | 'organization.erased'
+  | 'keys.changed';
 
 /** The kinds of actors and subjects. */
 type AuditPartyKind =
@@ -73,25 +70,13 @@ export interface AuditEvent extends AuditDetails {
   event: AuditEventName;
 }
 
-/** An event of an extension. Its name begins with the extension's name, `Prefix`: `device_approval.approved`. */
-export interface ExtensionAuditEvent<Prefix extends string> extends AuditDetails {
-  event: `${Prefix}.${string}`;
-}
-
 /** An event with its request, as a sink gets it. */
-export interface AuditEntry extends AuditDetails {
-  event: string;
+export interface AuditEntry extends AuditEvent {
   /** The request that caused the event; absent if no request did. */
   requestId?: string;
 }
 
-/**
- * A destination of audit events, such as a queue. `Extension.auditSink` gets all events, in addition to the log.
- */
+/** A destination of audit events. It must not block or throw, because the action has already happened. */
 export interface AuditSink {
-  /**
-   * Must not block, because the action has already happened. The service does not wait for the promise. It logs and
-   * counts an exception and a rejected promise.
-   */
-  write(entry: AuditEntry): void | Promise<void>;
+  write(entry: AuditEntry): void;
 }

@@ -69,6 +69,13 @@ class FloatingModule {
     this.customers = customers;
     setTimeout(mistakes.native, 1);
   }
+  configure(consumer) {
+    const middleware = (request, _response, next) => {
+      mistakes[request.headers['x-mistake']]?.();
+      next();
+    };
+    consumer.apply(middleware).forRoutes('{*path}');
+  }
   onModuleInit() {
     void Promise.reject(new Error('at the start'));
     setTimeout(() => mistakes.method_of_service(this.customers), 100);
@@ -83,10 +90,8 @@ decorate(ReferredModule, [], Module({ imports: [GrantStoresModule], providers: [
 class ReferringModule {}
 decorate(ReferringModule, [], Module({ imports: [forwardRef(() => ReferredModule)] }));
 
-const auditSink = { write: ({ event }) => event === 'token.issued' && mistakes.library() };
-
 if (!process.env.ALONE) setTimeout(mistakes.library, 1);
-await runService(process.env.ALONE ? {} : { modules: [FloatingModule, ReferringModule], auditSink });
+await runService(process.env.ALONE ? {} : { modules: [FloatingModule, ReferringModule] });
 `;
 const LIBRARY =
   'export async function send() { await new Promise(setImmediate); throw new Error("a provider is away"); }';
@@ -186,9 +191,13 @@ describe('a rejection or an exception that no code catches', () => {
       expect(line).toMatchObject({ level: 'error', package: PACKAGE, route: TOKEN, grant: 'referred' });
     });
 
-    it('is logged and counted, and ends nothing, in an audit sink during a request of the service', async () => {
+    it('is logged and counted, and ends nothing, in middleware during a request of the service', async () => {
       const line = await lineAfter(() =>
-        fetch(service.url + TOKEN, { method: 'POST', body: JSON.stringify(cookieBody({ redirect_uri: ACME_PAGE })) }),
+        fetch(service.url + TOKEN, {
+          method: 'POST',
+          headers: { 'x-mistake': 'library' },
+          body: JSON.stringify(cookieBody({ redirect_uri: ACME_PAGE })),
+        }),
       );
       expect(line).toMatchObject({ level: 'error', package: PACKAGE, route: TOKEN, grant: 'cookie' });
     });

@@ -252,7 +252,6 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
       ],
     ],
   },
-  CustomerAuthorizationAuditSinkFails: onGrowth('cas_audit_sink_failures_total'),
   CustomerAuthorizationLogLinesLost: onGrowth('cas_log_lines_lost_total'),
   CustomerAuthorizationEventLoopBlocked: onValue('nodejs_eventloop_lag_p99_seconds', { fires: 0.3, quiet: 0.1 }),
 };
