@@ -3,10 +3,8 @@ import { Registry1796000000000 } from './1796000000000-registry.js';
 import { Ended1796000000001 } from './1796000000001-ended.js';
 import { Customer1796000000002 } from './1796000000002-customer.js';
 import { Session1796000000003 } from './1796000000003-session.js';
-import { AgentSession1796000000004 } from './1796000000004-agent-session.js';
-import { Consent1796000000006 } from './1796000000006-consent.js';
+import { Agent1796000000004 } from './1796000000004-agent.js';
 import { GrantStores1796000000007 } from './1796000000007-grant-stores.js';
-import { SignInFailure1796000000008 } from './1796000000008-sign-in-failure.js';
 import { CustomerEvent1796000000009 } from './1796000000009-customer-event.js';
 
 /** A migration of TypeORM, for `Extension.migrations`. */
@@ -21,10 +19,8 @@ export const migrations: MigrationClass[] = [
   Ended1796000000001,
   Customer1796000000002,
   Session1796000000003,
-  AgentSession1796000000004,
-  Consent1796000000006,
+  Agent1796000000004,
   GrantStores1796000000007,
-  SignInFailure1796000000008,
   CustomerEvent1796000000009,
 ];
 

@@ -1,7 +1,8 @@
 import type { TableOptions } from 'typeorm';
-import { type Columns, CreateTables, NULLABLE } from './schema.js';
+import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-export class AgentSession1796000000004 extends CreateTables {
+/** What agents hold: their sessions, consents, and failed attempts to sign in. */
+export class Agent1796000000004 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'agent_session',
@@ -31,6 +32,21 @@ export class AgentSession1796000000004 extends CreateTables {
         { name: 'agent_session_code_hash', columnNames: ['code_hash'], isUnique: true },
         { name: 'agent_session_refresh_id_hash', columnNames: ['refresh_id_hash'], isUnique: true },
       ],
+    },
+    {
+      name: 'consent',
+      columns: [
+        its.key('agent_id', 36),
+        its.key('client_id', 128),
+        its.text('scope', 1000),
+        its.integer('generation'),
+        its.time('given_at'),
+      ],
+    },
+    {
+      name: 'sign_in_failure',
+      columns: [its.key('hash', 43), its.integer('failures'), its.time('expires_at')],
+      indices: expiryIndex('sign_in_failure'),
     },
   ];
 }
