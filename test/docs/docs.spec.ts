@@ -25,8 +25,8 @@ const tests = ['test', 'packages/browser-client/test']
 const records = readdirSync(join(PROJECT, 'docs/decisions')).filter((name) => /^\d{4}-/.test(name));
 
 describe('the documentation', () => {
-  it.each(records)('has a decision record with at most 250 words, which the list names: %s', (name) => {
-    expect(read(`docs/decisions/${name}`).split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(250);
+  it.each(records)('has a decision record with at most 150 words, which the list names: %s', (name) => {
+    expect(read(`docs/decisions/${name}`).split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(150);
     expect(read('docs/decisions/README.md')).toContain(`(${name})`);
   });
 
