@@ -15,11 +15,7 @@ import { read } from '../../support/project-files.js';
 /** The URL in the pages. The service of a test has another port. */
 const DEMO_URL = 'http://localhost:3000';
 
-/** Its commands have a test of their own. */
-const WALKTHROUGH = 'docs/integrating/walkthrough.md';
-const guides = readdirSync('docs/integrating')
-  .map((name) => `docs/integrating/${name}`)
-  .filter((page) => page !== WALKTHROUGH);
+const guides = readdirSync('docs/integrating').map((name) => `docs/integrating/${name}`);
 /** The commands of this page show the feed of a service on which no token has ended, so they run first. */
 const PAGE_WITH_FEED = 'docs/integrating/verify-in-any-language.md';
 const pages = [PAGE_WITH_FEED, ...guides.filter((page) => page !== PAGE_WITH_FEED), 'docs/llms.txt'];
@@ -85,43 +81,22 @@ describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () 
     },
   );
 
-  it.each([...pages, WALKTHROUGH])(
-    '%s: every code block is a command, its output, a diagram or a file that a test runs',
-    (page) => {
-      const blocks = blocksOf(page);
-      for (const { language, file } of blocks) {
-        if (file === '') expect(['sh', 'json', 'text', 'mermaid']).toContain(language);
-        else expect(file).toMatch(/^examples\/integrating\//);
-      }
-      const fences = read(page).match(/^ *(`{3,}|~{3,})/gm) ?? [];
-      expect(blocks.length).toBeGreaterThan(0);
-      expect(fences.length).toBe(2 * blocks.length); // a block without a language, or in a list, would not be run
-    },
-  );
-
-  /** The output of the shell blocks of a page, whose commands have the URL of the first run. */
-  async function plainOutputOf(page: string): Promise<string> {
-    const script = blocksOf(page)
-      .flatMap(({ language, text }) => (language === 'sh' ? [text] : []))
-      .join('')
-      .replaceAll(DEMO_URL, url)
-      .replaceAll('cookies.txt', join(database.folder, 'cookies.txt'));
-    return runScript(script, { env: environment });
-  }
+  it.each(pages)('%s: every code block is a command, its output, a diagram or a file that a test runs', (page) => {
+    const blocks = blocksOf(page);
+    for (const { language, file } of blocks) {
+      if (file === '') expect(['sh', 'json', 'text', 'mermaid']).toContain(language);
+      else expect(file).toMatch(/^examples\/integrating\//);
+    }
+    const fences = read(page).match(/^ *(`{3,}|~{3,})/gm) ?? [];
+    expect(blocks.length).toBeGreaterThan(0);
+    expect(fences.length).toBe(2 * blocks.length); // a block without a language, or in a list, would not be run
+  });
 
   it('get a first token with the command in README.md', async () => {
     const fields = ['access_token', 'entity_id', 'expires_in', 'organization_id', 'token_type'];
-    expect(Object.keys(JSON.parse(await plainOutputOf('README.md'))).sort()).toEqual(fields);
-  });
-
-  it('walk through the life of a customer in commands that work when pasted', async () => {
-    const stdout = await plainOutputOf('docs/integrating/walkthrough.md');
-    const [first, returning, inGroup, info, ended, rejected] = stdout.trim().split(/\n|(?<=\})(?=\{)|(?<=\})(?=[A-Z])/);
-    expect(returning).toBe(first);
-    expect(inGroup).not.toBe(first);
-    expect(JSON.parse(info as string)).toMatchObject({ token_type: 'Bearer', entity_id: expect.any(String) });
-    expect(ended).toBe('{}');
-    expect(rejected).toBe('Invalid access token');
+    const commands = blocksOf('README.md').flatMap(({ language, text }) => (language === 'sh' ? [text] : []));
+    const stdout = await runScript(commands.join('').replaceAll(DEMO_URL, url), { env: environment });
+    expect(Object.keys(JSON.parse(stdout)).sort()).toEqual(fields);
   });
 
   it.each<[string, NodeJS.Signals, number]>([
