@@ -9,6 +9,7 @@ import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { runCli, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
 import { ACME_AGENT, ACME_ORIGIN, ACME_SITE, writeRegistry } from '../../support/test-registry.js';
 import { request } from '../../support/test-service.js';
+import { REQUEST_PATH_FILES } from './request-path-files.js';
 
 const ROOT = join(import.meta.dirname, '../../..');
 /** The most files that a reader should have to open for one request. */
@@ -104,22 +105,15 @@ function complete(path: string): Coverage | undefined {
   }
 }
 
-/** The files that docs/architecture.md lists for a request. */
-function listedFiles(kind: 'customer' | 'agent'): string[] {
-  const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
-  const rows = page.matchAll(/^\| `(\S+\.ts)` \| (both|customer|agent) \| /gm);
-  return [...rows].filter(([, , who]) => who === 'both' || who === kind).map(([, file = '']) => file);
-}
-
 describe.each([
   ['customer', visit],
   ['agent', asAgent],
 ] as const)('the request of a known %s', (kind, send) => {
-  it('enters the files that docs/architecture.md lists, and no others', async () => {
+  it('enters the files of its list, and no others', async () => {
     await takeFiles();
     expect(await send()).toBe(200);
     const entered = [...(await takeFiles())].filter((file) => !idle.has(file));
-    expect(entered.sort()).toEqual(listedFiles(kind).sort());
+    expect(entered.sort()).toEqual([...REQUEST_PATH_FILES.both, ...REQUEST_PATH_FILES[kind]].sort());
     expect(entered.length).toBeLessThanOrEqual(MAX_FILES[kind]);
   });
 });
