@@ -8,7 +8,7 @@ import type { ServiceProcess } from '../support/processes.js';
 import { ACME } from '../support/test-registry.js';
 import { FaultTestEnvironment } from './faults.js';
 
-/** The supported size (docs/operations.md): 100,000 clients, with 20,000 organizations and 1,000 agents. */
+/** The supported size (docs/tenants.md): 100,000 clients, with 20,000 organizations and 1,000 agents. */
 const CLIENT_COUNT = 100_000;
 const CONTAINER_MEBIBYTES = 512;
 /** The heap of a container of 512 MiB. The rest is the program of Node, the stacks and the buffers. */
