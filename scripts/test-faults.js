@@ -1,6 +1,6 @@
 // @ts-check
 // `npm run test:faults`: tests the built service under load while its MariaDB, its processes, the disk, the clock or the
-// processor fail, its longest waits, and a registry of 100,000 clients. docs/testing.md lists the files.
+// processor fail, its longest waits, and a registry of 100,000 clients.
 import { buildIfStale } from './build.js';
 import { installPrograms, MARIADB, missingText } from './programs.js';
 import { runVitest } from './run-vitest.js';
