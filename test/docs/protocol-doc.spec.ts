@@ -1,8 +1,16 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { PROJECT, read } from '../support/project-files.js';
-import { itNamesOnlyTestsThatExist, testReferencesIn } from './test-titles.js';
+import { itNamesOnlyTestsThatExist } from './test-titles.js';
+
+/** An entry of protocol-rules.yaml. `tests` has the titles of each test file, such as `transfer/races`. */
+interface Rules {
+  sections: string[];
+  files: string[];
+  tests: Record<string, string[]>;
+}
 
 const PAGE = 'docs/protocol.md';
 const FOLDERS = ['src', 'test', 'docs', 'bench', 'examples', 'packages', 'scripts'];
@@ -34,9 +42,10 @@ const files = FOLDERS.flatMap((folder) =>
   readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
 ).filter((path) => TEXT_FILE.test(path) && !GENERATED_FOLDER.test(path) && statSync(join(PROJECT, path)).isFile());
 
-const rows = read('test/docs/protocol-rules.md')
-  .split('\n')
-  .filter((line) => line.startsWith('| §'));
+const rules: Rules[] = parse(read('test/docs/protocol-rules.yaml'));
+const references = rules.flatMap(({ tests }) =>
+  Object.entries(tests).flatMap(([name, titles]) => titles.map((title) => ({ name, title }))),
+);
 
 describe('docs/protocol.md', () => {
   it('has at most 100,000 characters', () => {
@@ -66,17 +75,15 @@ describe('docs/protocol.md', () => {
   it('says where each rule is implemented, except for the introduction', () => {
     const chapters = new Set(sections.flatMap((number) => (number.includes('.') ? [number.split('.')[0]] : [])));
     const expected = sections.filter((number) => !chapters.has(number) && !/^1\.[1-4]$/.test(number));
-    const named = rows.flatMap((row) => numbersIn(row.split(' | ')[0] as string));
+    const named = rules.flatMap((entry) => entry.sections);
     expect(named.sort()).toEqual(expected.sort());
   });
 
-  it.each(rows)('names a file that exists and a test in the row %s', (row) => {
-    const paths = Array.from(row.matchAll(/`((?:src|packages|scripts)\/[^`]+)`/g), ([, path]) => path as string);
-    expect(paths.length).toBeGreaterThan(0);
-    expect(paths.filter((path) => !existsSync(join(PROJECT, path)))).toEqual([]);
-    expect(testReferencesIn(row).length).toBe(row.split('›').length - 1);
-    expect(testReferencesIn(row).length).toBeGreaterThan(0);
+  it.each(rules)('names a file that exists and a test for the rules of $sections', ({ files: implementing, tests }) => {
+    expect(implementing.length).toBeGreaterThan(0);
+    expect(implementing.filter((path) => !existsSync(join(PROJECT, path)))).toEqual([]);
+    expect(Object.values(tests).flat().length).toBeGreaterThan(0);
   });
 
-  itNamesOnlyTestsThatExist(testReferencesIn(rows.join('\n')));
+  itNamesOnlyTestsThatExist(references);
 });
