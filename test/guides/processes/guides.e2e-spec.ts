@@ -1,12 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { freePort } from '../../../scripts/free-port.js';
 import { findProgram } from '../../../scripts/programs.js';
-import { AgentBrowser, redirected } from '../../support/authorization-page.js';
 import { useDatabase } from '../../support/databases.js';
 import { blocksOf, differenceFrom, shellScriptOf, shownOutputs } from '../../support/page-blocks.js';
 import { runScript, type ServiceProcess, START, startServiceProcess } from '../../support/processes.js';
@@ -39,7 +37,7 @@ describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () 
   });
   afterAll(() => demo?.terminate());
 
-  /** Runs the shell blocks of a page as one script, with a fresh authorization code as the input of the user. */
+  /** Runs the shell blocks of a page as one script. */
   async function outputOf(page: string): Promise<string> {
     const portOfApi = await freePort();
     const script = shellScriptOf(page)
@@ -49,25 +47,7 @@ describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () 
       .replaceAll('API=http://localhost:9000', `API=http://127.0.0.1:${portOfApi}`)
       .replaceAll('var/demo-registry.yaml', join(dataFolder, 'demo-registry.yaml'))
       .replaceAll(/(?<![\w/-])([\w-]+\.(?:cookies|json|pem))\b/g, join(database.folder, '$1'));
-    const input = script.includes('read -r') ? `${await signInAsBackend(script)}\n` : '';
-    return runScript(script, { env: environment, input });
-  }
-
-  /** Signs in as the agent of the backend, as a person does in a browser. Returns the code of the redirect. */
-  async function signInAsBackend(script: string): Promise<string> {
-    const { agents } = parse(readFileSync(join(dataFolder, 'demo-registry.yaml'), 'utf8'));
-    const [{ email, password }] = agents.filter((agent: { email: string }) => agent.email.startsWith('backend@'));
-    const browser = new AgentBrowser({ url: demo.url });
-    const [link = ''] = /http:\S+response_type=code[^\s>]+/.exec(read('docs/integrating/backend.md')) ?? [];
-    const { searchParams } = new URL(link);
-    const [, callback] = /^REDIRECT_URI=(\S+)/m.exec(script) ?? [];
-    if (callback) searchParams.set('redirect_uri', callback);
-    const form = await browser.open(Object.fromEntries(searchParams));
-    const signedIn = await browser.submit(form, { email, password }, undefined, { origin: DEMO_URL });
-    const response = await browser.follow(signedIn);
-    const page = response.headers.get('location')?.replace(DEMO_URL, url) as string;
-    if (!callback) expect((await fetch(page)).status).toBe(200);
-    return redirected(response).parameters.code as string;
+    return runScript(script, { env: environment });
   }
 
   it.each(pagesWithCommands)(

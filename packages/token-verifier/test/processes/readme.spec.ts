@@ -123,7 +123,6 @@ describe('the code in the README', () => {
   it('is all in these blocks, and the commands name this version', () => {
     expect([...blocks.keys()]).toEqual([
       'verifier.ts',
-      'without-secret.ts',
       'issuers.ts',
       'express.ts',
       'express-types.ts',
