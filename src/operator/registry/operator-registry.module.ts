@@ -5,6 +5,7 @@ import { CallersModule } from '../../http/callers/callers.module.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { RegistryModule } from '../../registry/registry.module.js';
 import { SessionModule } from '../../session/session.module.js';
+import { GrantStoresModule } from '../../token/stores/grant-stores.module.js';
 import { AgentController } from './controllers/agent.controller.js';
 import { ClientController } from './controllers/client.controller.js';
 import { OrganizationController } from './controllers/organization.controller.js';
@@ -19,7 +20,16 @@ import { RegistryLists } from './registry-lists.js';
 import { RegistryTransactions } from './registry-transactions.js';
 
 @Module({
-  imports: [RegistryModule, CallersModule, AgentAuthModule, SessionModule, CustomerModule, IdentityModule],
+  // an off-boarding erases the codes of the grant stores too
+  imports: [
+    RegistryModule,
+    CallersModule,
+    AgentAuthModule,
+    SessionModule,
+    CustomerModule,
+    IdentityModule,
+    GrantStoresModule,
+  ],
   controllers: [OrganizationController, ClientController, ResourceServerController, AgentController],
   providers: [
     EntryChecks,
