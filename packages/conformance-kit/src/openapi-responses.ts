@@ -91,7 +91,8 @@ export class OpenApiResponses {
   }
 
   private compile(schema: object): ValidateFunction {
-    const whole = { ...schema, components: { schemas: this.document.components.schemas } };
+    const schemas = { Error: this.document.components.schemas.Error }; // responses refer to no other one
+    const whole = { ...schema, components: { schemas } };
     const key = JSON.stringify(whole);
     const valid = compiled.get(key) ?? ajv.compile(whole);
     compiled.set(key, valid);

@@ -14,7 +14,7 @@ export function validateResponsesOf({ application }: Service, url: string, manag
   const document = application.get(OpenApiDocument);
   let compiled: OpenApiResponses | undefined;
   const responses = () => {
-    compiled ??= new OpenApiResponses(document.read() as unknown as OpenApiResponsesDocument);
+    compiled ??= new OpenApiResponses(document.build('management') as unknown as OpenApiResponsesDocument);
     return compiled;
   };
   services.set(url, { isManagement: false, responses });

@@ -53,7 +53,7 @@ export function errorSentence(errors: ErrorCodes): string {
 }
 
 /** Every error has one schema. Routes of pages also have error pages. */
-export function errorResponsesOf(errors: ErrorCodes, isPage: boolean): Schema {
+export function errorResponsesOf(errors: ErrorCodes, isPage: boolean): Record<string, Schema> {
   const reference = { $ref: `#/components/responses/${isPage ? 'ErrorOrPage' : 'Error'}` };
   return Object.fromEntries([...errors.keys()].map((status) => [status, reference]));
 }

@@ -9,11 +9,11 @@ import { VERSION } from '../../platform/version.js';
 import { GrantRegistry } from '../../token/grant-registry.js';
 import { ERROR_RESPONSES } from './errors.js';
 import { grantComponents } from './grant-schemas.js';
-import { operationOf, SECURITY_SCHEMES } from './operation.js';
+import { type Operation, operationOf, SECURITY_SCHEMES } from './operation.js';
 import { responseSchemaOf, type Schema } from './schemas.js';
 import { TAGS } from './tags.js';
 
-/** The operations of a path by their methods, and the ports that serve the path. */
+/** The ports that serve a path. The other properties are its operations, by their methods. */
 type PathItem = Schema & { servers: Schema[] };
 
 const DESCRIPTION = `Creates customer identities and issues, transfers and refreshes customer access tokens.
@@ -34,10 +34,6 @@ export class OpenApiDocument {
     private readonly configuration: Configuration,
   ) {}
 
-  read(port: DeclaredListener = 'management'): Schema {
-    return JSON.parse(this.text(port));
-  }
-
   /** Written once, because the public port has no limit for its requests. */
   text(port: DeclaredListener): string {
     const text = this.texts.get(port) ?? JSON.stringify(this.build(port));
@@ -45,7 +41,8 @@ export class OpenApiDocument {
     return text;
   }
 
-  private build(port: DeclaredListener): Schema {
+  /** The document as an object. It shares its schemas with other documents, so do not change it. */
+  build(port: DeclaredListener): Schema {
     const servers: Record<DeclaredListener, Schema> = {
       public: { url: this.configuration.AUTH_URL, description: 'Public port' },
       management: { url: '/', description: 'Management port' },
@@ -62,16 +59,17 @@ export class OpenApiDocument {
         paths[route.path] = item;
       }
     }
+    const operations = Object.values(paths).flatMap(({ servers: _, ...each }) => Object.values(each) as Operation[]);
     return {
       openapi: '3.1.0',
       info: { title: 'Customer Authorization Service', version: VERSION, description: DESCRIPTION },
       servers: [servers.public],
-      tags: tagsOf(paths),
+      tags: tagsOf(operations),
       paths,
       components: {
         schemas: { Error: responseSchemaOf(ErrorBody), ...grantComponents(grants) },
-        responses: usedIn(paths, ERROR_RESPONSES, (name) => `"#/components/responses/${name}"`),
-        securitySchemes: usedIn(paths, SECURITY_SCHEMES, (name) => `{"${name}":[]}`),
+        responses: usedParts(ERROR_RESPONSES, operations.flatMap(responsesOf)),
+        securitySchemes: usedParts(SECURITY_SCHEMES, operations.flatMap(schemesOf)),
       },
     };
   }
@@ -92,18 +90,21 @@ export class OpenApiDocument {
   }
 }
 
-function tagsOf(paths: Record<string, PathItem>): Schema[] {
-  const text = JSON.stringify(paths);
-  const used = TAGS.filter(({ name }) => text.includes(`"tags":["${name}"]`));
-  return used.map(({ name, description }) => ({ name, description }));
+function tagsOf(operations: Operation[]): Schema[] {
+  const used = new Set(operations.flatMap(({ tags }) => tags));
+  return TAGS.filter(({ name }) => used.has(name)).map(({ name, description }) => ({ name, description }));
 }
 
-/** @param referenceTo how the paths refer to the part with a name */
-function usedIn(
-  paths: Record<string, PathItem>,
-  parts: Record<string, Schema>,
-  referenceTo: (name: string) => string,
-): Record<string, Schema> {
-  const text = JSON.stringify(paths);
-  return Object.fromEntries(Object.entries(parts).filter(([name]) => text.includes(referenceTo(name))));
+/** The names of the shared responses that an operation refers to. */
+function responsesOf({ responses }: Operation): string[] {
+  return Object.values(responses).flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref.replace(/.*\//, '')] : []));
+}
+
+function schemesOf({ security }: Operation): string[] {
+  return security.flatMap((schemes) => Object.keys(schemes));
+}
+
+function usedParts(parts: Record<string, Schema>, names: string[]): Record<string, Schema> {
+  const used = new Set(names);
+  return Object.fromEntries(Object.entries(parts).filter(([name]) => used.has(name)));
 }

@@ -21,6 +21,13 @@ export const SECURITY_SCHEMES: Record<string, Schema> = {
   resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
 };
 
+/** Its other fields are those of OpenAPI too. */
+export interface Operation extends Schema {
+  tags: string[];
+  security: Schema[];
+  responses: Record<string, Schema>;
+}
+
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MERGE_PATCH_TYPE = 'application/merge-patch+json';
@@ -28,7 +35,7 @@ const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
 const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
 const reflector = new Reflector();
 
-export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
+export function operationOf(route: Route, grants: RegisteredGrant[]): Operation {
   const { path, handler, description: texts } = route;
   const { summary, description, query, response } = texts;
   const token = reflector.get(TokenRoute, handler);
@@ -95,7 +102,7 @@ function successResponses(
   { status, description: { response, otherResponse, responseHeaders, redirects, withGrantClaims, mayCreate } }: Route,
   all: RegisteredGrant[],
   grants?: RegisteredGrant[],
-): Schema {
+): Record<string, Schema> {
   const redirect = {
     description: 'Redirect to the application.',
     headers: { Location: { description: 'The URL to open.', schema: { type: 'string' }, example: REDIRECT } },
