@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { MethodNotAllowedException, NotFoundException } from '@nestjs/common';
-import { ExpressAdapter } from '@nestjs/platform-express';
+import { ExpressAdapter } from '@nestjs/platform-express/adapters/express-adapter.js'; // without multer
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
 import { requestContext } from '../request-context/request-context.js';

@@ -1,5 +1,8 @@
-import { Composer, type CST, type Document, Lexer, LineCounter, Parser } from 'yaml';
+import type { CST, Document, LineCounter } from 'yaml';
+import { loadWhenUsed } from '../../../platform/load-when-used.js';
 import { prototypeKeyViolations } from '../../../platform/validation/violations.js';
+
+const yaml = () => loadWhenUsed<typeof import('yaml')>('yaml');
 
 export type PlainDocument = Record<string, unknown>;
 
@@ -28,18 +31,19 @@ export class RegistryFileError extends Error {
 export function parseYaml(text: string): PlainDocument {
   if (text.trim() === '') throw new RegistryFileError(['the file is empty']); // a full disk may leave such a file
   if (text.length > MAX_TEXT_CHARACTERS) throw new RegistryFileError(['the file is longer than 8 MB']);
+  const { Composer, LineCounter } = yaml();
   const lines = new LineCounter();
   const documents = new Composer().compose(tokensOf(text, lines), true, text.length);
-  const yaml = documents.next().value as Document.Parsed;
+  const document = documents.next().value as Document.Parsed;
   const next = documents.next();
   // only the position and the code, because the messages of the library quote the line, which may contain a secret
-  const reported = yaml.errors.slice(0, MAX_ERRORS_COUNT);
+  const reported = document.errors.slice(0, MAX_ERRORS_COUNT);
   const violations = reported.map(({ code, pos }) => `line ${lines.linePos(pos[0]).line}: ${code}`);
-  if (yaml.errors.length > MAX_ERRORS_COUNT)
-    violations.push(`and ${yaml.errors.length - MAX_ERRORS_COUNT} more errors`);
+  if (document.errors.length > MAX_ERRORS_COUNT)
+    violations.push(`and ${document.errors.length - MAX_ERRORS_COUNT} more errors`);
   if (!next.done) violations.push(`line ${lines.linePos(next.value.range[0]).line}: MULTIPLE_DOCS`);
   if (violations.length > 0) throw new RegistryFileError(violations);
-  const value = toPlain(yaml) ?? {};
+  const value = toPlain(document) ?? {};
   if (typeof value !== 'object' || Array.isArray(value)) throw new RegistryFileError(['must be a mapping']);
   const prototypeKeys = prototypeKeyViolations(value);
   if (prototypeKeys.length > 0) throw new RegistryFileError(prototypeKeys);
@@ -48,6 +52,7 @@ export function parseYaml(text: string): PlainDocument {
 
 /** @throws RegistryFileError if the text would exhaust the stack or the memory when its nodes are composed */
 function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token, void> {
+  const { Lexer, Parser } = yaml();
   const parser = new Parser(lines.addNewLine);
   const violation = (rule: string) => new RegistryFileError([`line ${lines.linePos(parser.offset).line}: ${rule}`]);
   let prefixItems = 0;
@@ -62,9 +67,9 @@ function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token, void>
   yield* parser.end();
 }
 
-function toPlain(yaml: Document): unknown {
+function toPlain(document: Document): unknown {
   try {
-    return yaml.toJS({ reviver: withoutEmptyFields });
+    return document.toJS({ reviver: withoutEmptyFields });
   } catch {
     throw new RegistryFileError(['an alias has no anchor, or expands to too many nodes']);
   }
