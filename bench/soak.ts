@@ -1,149 +1,228 @@
 /**
- * `npm run bench:soak`: two processes of the built service and a mixed load at a fixed rate for SOAK_MINUTES
- * (30), with two roll-outs, a key rotation, changes of the registry, a restart and a crash of the database. Checks each
- * response, counts the others, and samples memory and event loop of each process. Exits with 1 if a response is wrong or
- * an error has no explanation. SOAK_RATE is the number of sequences of requests per second (60).
+ * `npm run bench:soak`: two processes of the built service under a mixed load at a fixed rate for SOAK_MINUTES (30).
+ * What the load makes, it ends: so memory, handles, rows of the tables and response times must stay as they are. Exits with
+ * 1 if one of them grows, or if a response is wrong. SOAK_RATE is the number of sequences of requests per second (60).
  */
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Caller, CallFailed } from './soak/caller.js';
-import { Processes } from './soak/processes.js';
-import { ADMIN_TOKENS, Sequences } from './soak/sequences.js';
+import type { Connection, RowDataPacket } from 'mysql2/promise';
+import { basic, bearer } from '../test/support/authorization-headers.js';
 import type { Table } from './support/figures.js';
 import { median, rounded } from './support/measure.js';
-import { SERVICE } from './support/server.js';
-import { benchmark } from './support/setup.js';
+import { memory, SERVICE, type Server } from './support/server.js';
+import { benchmark, type Setup } from './support/setup.js';
+import {
+  CLIENT,
+  customer,
+  ORGANIZATION,
+  RESOURCE_SERVER,
+  seedAgent,
+  seedCustomers,
+  tokenMaker,
+} from './support/site.js';
 
 const DURATION_MINUTES = Number(process.env.SOAK_MINUTES ?? 30);
 const SEQUENCES_PER_SECOND_COUNT = Number(process.env.SOAK_RATE ?? 60);
-const PREPARED_SESSION_COUNT = 10;
+const CUSTOMER_COUNT = 5_000;
 const TICK_MS = 10;
-/** From the crash of the database to its start. */
-const CRASH_MS = 2_000;
+const TIMEOUT_MS = 15_000;
+/** The figures of the first samples count for nothing: the process still warms up. */
+const SAMPLE_COUNT = 40;
+const WARM_UP_SAMPLE_COUNT = 10;
+/** How much the last ten samples may be above the ten after the warm-up. */
+const MAX_GROWTH = { memory: 1.15, handles: 1.1, rows: 1.01, latency: 1.5 };
 const MAX_PRINTED_COUNT = 20;
+/** Endings and events stay for a day or longer (protocol §3.14 and §7.8), one for each thing that the load ends. */
+const TABLES = ['customer', 'browser', 'session', 'agent_session', 'customer_key', 'one_time_code'];
+
+const ADMIN_TOKEN = 'token-of-the-operator-of-the-soak-0123456789';
+const TOKEN = '/v2/customer/token';
+const COOKIE_GRANT = { grant_type: 'cookie', client_id: CLIENT, response_type: 'token', organization_id: ORGANIZATION };
+
+/** The medians of a part of the run. The memory and the handles are those of both processes. */
+type Sample = Record<keyof typeof MAX_GROWTH, number>;
+
+interface Call {
+  method?: string;
+  path: string;
+  isManagement?: boolean;
+  headers?: Record<string, string>;
+  body?: object;
+  /** The status that the response must have. */
+  status?: number;
+}
+
+class Soak {
+  readonly wrong: string[] = [];
+  requestCount = 0;
+  /** Milliseconds of the responses since the last sample. */
+  private latencies: number[] = [];
+
+  constructor(
+    private readonly processes: Server[],
+    private readonly connection: Connection,
+    private readonly agentToken: string,
+  ) {}
+
+  /** Starts sequences at a fixed rate, also while earlier ones wait for their responses. Then waits for all of them. */
+  async load(signal: AbortSignal): Promise<void> {
+    const begun = performance.now();
+    const running = new Set<Promise<void>>();
+    for (let started = 0; !signal.aborted; await sleep(TICK_MS))
+      for (; started < ((performance.now() - begun) / 1000) * SEQUENCES_PER_SECOND_COUNT; started++) {
+        const sequence = this.sequence(started).catch((error) => void this.wrong.push(`${error}`));
+        running.add(sequence);
+        sequence.finally(() => running.delete(sequence));
+      }
+    await Promise.all(running);
+  }
+
+  async sample(): Promise<Sample> {
+    const latency = median(this.latencies);
+    this.latencies = [];
+    const sum = (figure: (pid: number) => number) => this.processes.reduce((total, { pid }) => total + figure(pid), 0);
+    return { memory: sum(memory), handles: sum(openFiles), rows: await this.countRows(), latency };
+  }
+
+  private sequence(number: number): Promise<void> {
+    const known = customer(1 + (number % CUSTOMER_COUNT));
+    const kind = number % 10;
+    if (kind < 5) return this.visit(known);
+    if (kind < 7) return this.arriveAndLeave();
+    if (kind < 8) return this.transfer(known.entityId);
+    if (kind < 9) return this.actAsAgent(known.entityId);
+    return this.err();
+  }
+
+  /** A customer returns, and the other process accepts its token. */
+  private async visit({ entityId, secret }: ReturnType<typeof customer>): Promise<void> {
+    const cookie = `__svc_cid=${entityId}; __svc_cst=${secret}`;
+    const { json } = await this.send({ path: TOKEN, headers: { cookie }, body: COOKIE_GRANT });
+    await this.readInfo(json.access_token, entityId);
+  }
+
+  private async arriveAndLeave(): Promise<void> {
+    const { json } = await this.send({ path: TOKEN, body: COOKIE_GRANT });
+    await this.readInfo(json.access_token, json.entity_id);
+    await this.manage({ method: 'DELETE', path: `/admin/customers/${json.entity_id}` });
+    await this.expectEnded(json.access_token);
+  }
+
+  /** An agent transfers a customer with PKCE, and the customer ends the new token, in each process. */
+  private async transfer(entityId: string): Promise<void> {
+    const verifier = randomBytes(32).toString('base64url');
+    const code_challenge = createHash('sha256').update(verifier).digest('base64url');
+    const { json: transferred } = await this.send({
+      path: '/v2/customer/identity_transfer',
+      headers: bearer(this.agentToken),
+      body: { bearer_type: 'agent', client_id: CLIENT, customer_id: entityId, code_challenge },
+    });
+    const code = { code: transferred.identity_transfer_token, code_verifier: verifier };
+    const { json } = await this.send({
+      path: TOKEN,
+      body: { grant_type: 'identity_token', client_id: CLIENT, ...code },
+    });
+    await this.introspect(json.access_token, true);
+    await this.send({ method: 'DELETE', path: TOKEN, headers: bearer(json.access_token) });
+    await this.introspect(json.access_token, false);
+    await this.expectEnded(json.access_token);
+  }
+
+  private async actAsAgent(entity_id: string): Promise<void> {
+    const body = { grant_type: 'agent_token', client_id: CLIENT, response_type: 'token', entity_id };
+    const { json } = await this.send({ path: TOKEN, headers: bearer(this.agentToken), body });
+    await this.readInfo(json.access_token, entity_id);
+  }
+
+  private async err(): Promise<void> {
+    await this.send({ path: TOKEN, body: { ...COOKIE_GRANT, client_id: 'unknown' }, status: 400 });
+    await this.send({ path: TOKEN, body: { grant_type: 'identity_token', client_id: CLIENT, code: 'x' }, status: 400 });
+    await this.send({ method: 'GET', path: '/unknown', status: 404 });
+  }
+
+  private async readInfo(token: string, entityId: string): Promise<void> {
+    const { json } = await this.send({ method: 'GET', path: '/v2/customer/info', headers: bearer(token) });
+    if (json.entity_id !== entityId) throw new Error(`a token of ${json.entity_id} in place of ${entityId}`);
+  }
+
+  private async expectEnded(token: string): Promise<void> {
+    await this.send({ method: 'GET', path: '/v2/customer/info', headers: bearer(token), status: 401 });
+  }
+
+  private async introspect(token: string, isActive: boolean): Promise<void> {
+    const headers = basic(RESOURCE_SERVER.id, RESOURCE_SERVER.secret);
+    const { json } = await this.send({ path: '/oauth2/introspect', isManagement: true, headers, body: { token } });
+    if (json.active !== isActive) throw new Error(`introspection: ${JSON.stringify(json)}`);
+  }
+
+  private manage(call: Call) {
+    return this.send({ ...call, isManagement: true, headers: bearer(ADMIN_TOKEN) });
+  }
+
+  /** Sends each request to the next process. @throws Error if the response has another status */
+  private async send({ method = 'POST', path, isManagement, headers = {}, body, status = 200 }: Call) {
+    const process = this.processes[this.requestCount++ % this.processes.length] as Server;
+    const from = performance.now();
+    const response = await fetch((isManagement ? process.managementUrl : process.url) + path, {
+      method,
+      headers,
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    const text = await response.text();
+    this.latencies.push(performance.now() - from);
+    if (response.status !== status) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return { json: text && JSON.parse(text) };
+  }
+
+  private async countRows(): Promise<number> {
+    const counts = TABLES.map((table) => `(SELECT COUNT(*) FROM ${table})`).join(' + ');
+    const [[row]] = await this.connection.query<RowDataPacket[]>(`SELECT ${counts} AS count`);
+    return row?.count;
+  }
+}
 
 await benchmark('npm run bench:soak', '256M', async (setup) => {
-  const { connection, database, environment, start } = setup;
-  connection.destroy(); // it would not survive the crash
-  const processes = new Processes(() => start(SERVICE, { ADMIN_TOKENS }));
-  await processes.add();
-  await processes.add();
-  const caller = new Caller(processes);
-  const sequences = new Sequences(caller);
-  for (let session = 0; session < PREPARED_SESSION_COUNT; session++) await sequences.signInAgent();
-
-  const begun = performance.now();
-  const now = () => performance.now() - begun;
+  const soak = await prepare(setup);
   const ended = new AbortController();
-  const running = [processes.sample(ended.signal), runLoad(sequences, caller, ended.signal)];
-  const events = await runEvents().finally(() => ended.abort());
-  await Promise.all(running);
-
-  for (const each of caller.wrong.slice(0, MAX_PRINTED_COUNT)) console.error(`wrong: ${each}`);
-  printUnexplained(caller, processes);
-  if (caller.wrong.length > 0 || caller.unexplained().length > 0) process.exitCode = 1;
-  console.table(Object.fromEntries(caller.operations));
-  return [{ 'the run': summaryRow(caller) }, events, processRows(processes)];
-
-  /** Runs the events one after the other, each after its part of the run. */
-  async function runEvents(): Promise<Table> {
-    const rotateKeys = async () => {
-      const [file, command] = [environment.SIGNING_KEYS_FILE, ['dist/cli.js', 'keys', 'rotate']];
-      writeFileSync(file, execFileSync(process.execPath, command, { input: readFileSync(file) }));
-    };
-    const plan: [number, string, () => Promise<unknown>][] = [
-      [0.08, 'registry change', () => sequences.changeRegistry()],
-      [0.18, 'key rotation', rotateKeys],
-      [0.28, 'roll-out', () => processes.rollOut()],
-      [0.45, 'database restart', () => outage(0, () => database.shutDown())],
-      [0.55, 'registry change', () => sequences.changeRegistry()],
-      [0.62, 'roll-out', () => processes.rollOut()],
-      [0.78, 'database crash', () => outage(CRASH_MS, () => database.crash())],
-      [0.88, 'registry change', () => sequences.changeRegistry()],
-    ];
-    const done: Table = {};
-    for (const [part, name, begin] of plan) {
-      await sleep(Math.max(0, part * DURATION_MINUTES * 60_000 - now()));
-      const from = now();
-      console.log(`${Math.round(from / 1000)} s: ${name}`);
-      await attempt(begin, caller);
-      done[`${name}, after ${Math.round(from / 1000)} s`] = { 'takes s': rounded((now() - from) / 1000) };
-    }
-    await sleep(Math.max(0, DURATION_MINUTES * 60_000 - now()));
-    return done;
+  const loading = soak.load(ended.signal);
+  const samples: Sample[] = [];
+  while (samples.length < SAMPLE_COUNT) {
+    await sleep((DURATION_MINUTES * 60_000) / SAMPLE_COUNT);
+    samples.push(await soak.sample());
   }
-
-  async function outage(pauseMs: number, stop: () => Promise<void> | void): Promise<void> {
-    const from = performance.now();
-    await stop();
-    await sleep(pauseMs);
-    await database.restart();
-    caller.outages.push({ from, to: performance.now() });
-  }
+  ended.abort();
+  await loading;
+  const figures = growth(samples);
+  for (const each of soak.wrong.slice(0, MAX_PRINTED_COUNT)) console.error(`wrong: ${each}`);
+  const grown = Object.entries(figures).filter(([name, { ratio }]) => ratio > MAX_GROWTH[name as keyof Sample]);
+  for (const [name] of grown) console.error(`grows: ${name}`);
+  if (grown.length > 0 || soak.wrong.length > 0) process.exitCode = 1;
+  return [{ 'the run': { requests: soak.requestCount, 'wrong responses': soak.wrong.length } }, figures];
 });
 
-/** Starts sequences at a fixed rate, also while earlier ones wait for their responses. Then waits for all of them. */
-async function runLoad(sequences: Sequences, caller: Caller, signal: AbortSignal): Promise<void> {
-  const begun = performance.now();
-  const running = new Set<Promise<void>>();
-  for (let started = 0; !signal.aborted; await sleep(TICK_MS))
-    for (; started < ((performance.now() - begun) / 1000) * SEQUENCES_PER_SECOND_COUNT; started++) {
-      const sequence = attempt(() => sequences.begin(), caller);
-      running.add(sequence);
-      sequence.finally(() => running.delete(sequence));
-    }
-  await Promise.all(running);
+async function prepare({ connection, environment, start }: Setup): Promise<Soak> {
+  await seedCustomers(connection, 1, CUSTOMER_COUNT);
+  await seedAgent(connection);
+  const { ofAgent } = await tokenMaker(environment.SIGNING_KEYS_FILE);
+  const startOne = () => start(SERVICE, { ADMIN_TOKENS: `soak:all:${ADMIN_TOKEN}` });
+  const processes = [await startOne(), await startOne()];
+  await sleep(2_000);
+  return new Soak(processes, connection, await ofAgent());
 }
 
-/** An error response is counted already. Another error means that a response is wrong. */
-async function attempt(work: () => Promise<unknown>, { wrong }: Caller): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof CallFailed)) wrong.push(`${error}`);
-  }
-}
-
-/** With the lines of the log. */
-function printUnexplained(caller: Caller, { all }: Processes): void {
-  const failures = caller.unexplained().slice(0, MAX_PRINTED_COUNT);
-  const lines = failures.length > 0 ? all.flatMap(({ server }) => readFileSync(server.log, 'utf8').split('\n')) : [];
-  for (const { call, status, requestId } of failures) {
-    console.error(`unexplained: ${status} ${call}`);
-    for (const line of lines) if (requestId && line.includes(requestId)) console.error(line);
-  }
-}
-
-function summaryRow(caller: Caller): Table[string] {
-  const tokens = [...caller.tokensByKey.values()];
-  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
-  const operations = [...caller.operations.values()];
-  const unexplained = caller.unexplained().length;
-  return {
-    requests: sum(operations.map(({ requests }) => requests)),
-    'errors that were asked for': sum(operations.map(({ wantedErrors }) => wantedErrors)),
-    '503 in an outage': caller.failures.length - unexplained,
-    'not explained': unexplained,
-    'wrong responses': caller.wrong.length,
-    'verified tokens': sum(tokens),
-    'signing keys': tokens.length,
-  };
-}
-
-function processRows({ all }: Processes): Table {
-  const rows = all.map(({ samples }, index) => {
-    const rss = samples.map(({ rssMb }) => rssMb);
-    const most = (values: number[]) => Math.round(Math.max(...values));
-    const row = {
-      seconds: samples.length,
-      'RSS MB, median of the first minute': Math.round(median(rss.slice(0, 60))),
-      'of the last minute': Math.round(median(rss.slice(-60))),
-      'most RSS MB': most(rss),
-      'most heap MB': most(samples.map(({ heapMb }) => heapMb)),
-      'longest lag ms': most(samples.map(({ lagMs }) => lagMs)),
-    };
-    return [`process ${index + 1}`, row];
+/** The medians after the warm-up and at the end, and their ratio. */
+function growth(samples: Sample[]) {
+  const medianOf = (some: Sample[], name: keyof Sample) => median(some.map((sample) => sample[name]));
+  const rows = (Object.keys(MAX_GROWTH) as (keyof Sample)[]).map((name) => {
+    const first = medianOf(samples.slice(WARM_UP_SAMPLE_COUNT, 2 * WARM_UP_SAMPLE_COUNT), name);
+    const last = medianOf(samples.slice(-WARM_UP_SAMPLE_COUNT), name);
+    return [name, { first: rounded(first), last: rounded(last), ratio: Number((last / first).toFixed(2)) }] as const;
   });
-  return Object.fromEntries(rows);
+  return Object.fromEntries(rows) satisfies Table;
+}
+
+function openFiles(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
 }
