@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { BrowserContext, Frame } from 'playwright-core';
 import { anonymousRegistry } from './anonymous-grant.js';
 import { BROWSER_NAME, launchProfile, type ThirdPartyCookies } from './browser-launch.js';
+import { CustomerBrowsers } from './customer-browser.js';
 import { scriptOf } from './guide-site.js';
 import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
 import { ACME, ACME_ORIGIN, ACME_SITE } from './test-registry.js';
@@ -26,12 +27,9 @@ export const WITHOUT_COOKIES: Situation[] = BROWSER_NAME === 'firefox' ? ['anoth
 /** The fields of the client of the pages. */
 export const OF_PAGES = { origins: [OWN_ORIGIN] };
 
-/** A browser with a profile in a folder. */
+/** A browser that opens the pages. */
 export class ClientBrowser {
-  constructor(
-    readonly context: BrowserContext,
-    readonly folder: string,
-  ) {}
+  constructor(readonly context: BrowserContext) {}
 
   /** Opens a tab. Resolves to the frame of the page that uses browser-client. */
   async open(situation: Situation): Promise<Frame> {
@@ -49,9 +47,20 @@ export class ClientBrowser {
   }
 }
 
+/** A browser with a profile in a folder, which outlasts a restart. */
+class ClientProfile extends ClientBrowser {
+  constructor(
+    context: BrowserContext,
+    readonly folder: string,
+  ) {
+    super(context);
+  }
+}
+
 /** A service with pages that use browser-client, and browsers that open them. */
 export class ClientPages {
-  private readonly browsers: ClientBrowser[] = [];
+  private readonly browsers = new CustomerBrowsers();
+  private readonly openProfiles: ClientProfile[] = [];
 
   private constructor(
     readonly service: TestService,
@@ -70,32 +79,39 @@ export class ClientPages {
     return new ClientPages(service, front, profiles);
   }
 
-  /** Starts a browser, by default with a new profile. */
-  async startBrowser(
+  /** A browser without cookies. Browsers with the same settings share a process, so that they start fast. */
+  async openBrowser(thirdPartyCookies: ThirdPartyCookies = 'blocked'): Promise<ClientBrowser> {
+    return new ClientBrowser(await this.browsers.newContext({ httpsPort: this.front.port, thirdPartyCookies }));
+  }
+
+  /** Starts a browser that a test restarts, by default with a new profile. */
+  async startProfile(
     thirdPartyCookies: ThirdPartyCookies = 'blocked',
     folder = mkdtempSync(join(this.profiles, 'profile-')),
-  ): Promise<ClientBrowser> {
+  ): Promise<ClientProfile> {
     const context = await launchProfile(folder, { httpsPort: this.front.port, thirdPartyCookies });
-    const browser = new ClientBrowser(context, folder);
-    this.browsers.push(browser);
-    return browser;
+    const profile = new ClientProfile(context, folder);
+    this.openProfiles.push(profile);
+    return profile;
   }
 
   /** Ends a browser, and starts it with the same profile. */
-  async restart({ context, folder }: ClientBrowser, thirdPartyCookies?: ThirdPartyCookies): Promise<ClientBrowser> {
+  async restart({ context, folder }: ClientProfile, thirdPartyCookies?: ThirdPartyCookies): Promise<ClientProfile> {
     await context.close();
-    return this.startBrowser(thirdPartyCookies, folder);
+    return this.startProfile(thirdPartyCookies, folder);
   }
 
   /** Ends the browsers of a test; for `afterEach`. */
   async clear(): Promise<void> {
-    await Promise.all(this.browsers.splice(0).map(({ context }) => context.close().catch(() => undefined)));
+    await this.browsers.clear();
+    await Promise.all(this.openProfiles.splice(0).map(({ context }) => context.close().catch(() => undefined)));
     this.service.clock.reset();
     this.front.seen.length = 0;
   }
 
   async stop(): Promise<void> {
     await this.clear();
+    await this.browsers.stop();
     await this.front.stop();
     await this.service.stop();
   }

@@ -46,10 +46,15 @@ export class CustomerBrowsers {
 
   /** A browser without cookies. */
   async open(options: BrowserLaunchOptions): Promise<CustomerBrowser> {
+    return new CustomerBrowser(await this.newContext(options));
+  }
+
+  /** The windows of a browser without cookies. */
+  async newContext(options: BrowserLaunchOptions): Promise<BrowserContext> {
     const key = JSON.stringify(options);
     const browser = this.started.get(key) ?? (await launchBrowser(options));
     this.started.set(key, browser);
-    return new CustomerBrowser(await browser.newContext({ ignoreHTTPSErrors: true }));
+    return browser.newContext({ ignoreHTTPSErrors: true });
   }
 
   /** Closes the browsers of a test; for `afterEach`. */

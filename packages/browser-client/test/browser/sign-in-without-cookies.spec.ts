@@ -48,7 +48,7 @@ const resume = (page: Frame) =>
 
 /** The customer of the user of a test, as another browser has it, which keeps the cookies. */
 async function customerOfUser(): Promise<string> {
-  const page = await open(await pages.startBrowser('allowed'), { userId });
+  const page = await open(await pages.openBrowser('allowed'), { userId });
   await signIn(page);
   return renewedCustomerOf(page);
 }
@@ -57,7 +57,7 @@ describe.each(WITHOUT_COOKIES)('a sign-in in a browser without cookies: %s', (si
   it('makes all tabs the user’s, over a reload and a restart, until the sign-out, and the next visitor is new', async () => {
     const user = await customerOfUser();
     const session: { userId?: string } = {};
-    const browser = await pages.startBrowser();
+    const browser = await pages.startProfile();
     const [tab, second] = [await open(browser, session, situation), await open(browser, session, situation)];
     const visitor = await renewedCustomerOf(tab);
     expect(await renewedCustomerOf(second)).toBe(visitor);
@@ -79,7 +79,7 @@ describe.each(WITHOUT_COOKIES)('a sign-in in a browser without cookies: %s', (si
 
   it('of a first visit needs no visitor', async () => {
     const user = await customerOfUser();
-    const browser = await pages.startBrowser();
+    const browser = await pages.openBrowser();
     const page = await open(browser, { userId }, situation);
     await signIn(page);
     expect(await renewedCustomerOf(page)).toBe(user);
@@ -91,7 +91,7 @@ describe.each(WITHOUT_COOKIES)('a sign-in in a browser without cookies: %s', (si
 describe('a user without cookies', () => {
   it('is followed by a new visitor when the session at the backend has ended', async () => {
     const session: { userId?: string } = { userId };
-    const browser = await pages.startBrowser();
+    const browser = await pages.openBrowser();
     const page = await open(browser, session);
     await signIn(page);
     const user = await renewedCustomerOf(page);
@@ -102,7 +102,7 @@ describe('a user without cookies', () => {
   });
 
   it('stays signed in, and a visitor stays, if the backend fails', async () => {
-    const browser = await pages.startBrowser();
+    const browser = await pages.openBrowser();
     const page = await open(browser, { userId });
     const visitor = await renewedCustomerOf(page);
     await page.evaluate('setTimeout = (callback) => queueMicrotask(callback)'); // no pauses between the attempts
@@ -122,7 +122,7 @@ describe('a user without cookies', () => {
   });
 
   it('stays the user when the browser stops to keep the cookies', async () => {
-    const browser = await pages.startBrowser('allowed');
+    const browser = await pages.startProfile('allowed');
     const page = await open(browser, { userId });
     await signIn(page);
     const user = await renewedCustomerOf(page);
@@ -131,7 +131,7 @@ describe('a user without cookies', () => {
   });
 
   it('is the user of cookies in a browser that keeps them', async () => {
-    const browser = await pages.startBrowser('allowed');
+    const browser = await pages.openBrowser('allowed');
     const session = { userId };
     const page = await open(browser, session);
     await signIn(page);

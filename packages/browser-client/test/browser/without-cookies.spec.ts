@@ -34,7 +34,7 @@ const tokenOf = (frame: Frame) => runIn<string>(frame, 'return tokens.get();');
 const isUsable = async (refreshToken: string) => (await refreshCustomer(pages.service, refreshToken)).status === 200;
 /** A page on another site, with a new customer. */
 async function openVisitor(browser?: ClientBrowser) {
-  const started = browser ?? (await pages.startBrowser());
+  const started = browser ?? (await pages.openBrowser());
   const page = await started.open('another site');
   return { browser: started, page, customer: await renewedCustomerOf(page) };
 }
@@ -43,7 +43,7 @@ describe.each<Situation>(['same site', ...WITHOUT_COOKIES])(
   'a browser that blocks third-party cookies: %s',
   (situation) => {
     it('is one customer on further calls, after a reload and after a restart', async () => {
-      const browser = await pages.startBrowser();
+      const browser = await pages.startProfile();
       const page = await browser.open(situation);
       const customer = await renewedCustomerOf(page);
       expect(await renewedCustomerOf(page)).toBe(customer);
@@ -57,7 +57,7 @@ describe.each<Situation>(['same site', ...WITHOUT_COOKIES])(
     });
 
     it('is one customer for two tabs that open at once, and renew at once', async () => {
-      const browser = await pages.startBrowser();
+      const browser = await pages.openBrowser();
       const tabs = [await browser.open(situation), await browser.open(situation)];
       const [first, second] = await Promise.all(tabs.map(renewedCustomerOf));
       expect(second).toBe(first);
@@ -70,7 +70,7 @@ describe.each<Situation>(['same site', ...WITHOUT_COOKIES])(
 it.runIf(BROWSER_NAME === 'firefox')(
   'a frame rejects with cookies_blocked in a Firefox that refuses its storage',
   async () => {
-    const page = await (await pages.startBrowser()).open('frame');
+    const page = await (await pages.openBrowser()).open('frame');
     const request = (client: string) => `await ${client}.requestToken().catch(({ error }) => error)`;
     const errors = await runIn(page, `return [${request('cookies')}, ${request('tokens')}];`);
     expect(errors).toEqual(['cookies_blocked', 'cookies_blocked']);
@@ -81,7 +81,7 @@ describe('a page that does not use the mode', () => {
   it.each(WITHOUT_COOKIES)(
     'is a new customer each time in such a browser, and stores nothing: %s',
     async (situation) => {
-      const page = await (await pages.startBrowser()).open(situation);
+      const page = await (await pages.openBrowser()).open(situation);
       const ids = await runIn<string[]>(
         page,
         'return [await cookies.requestToken(), await cookies.requestToken()].map(({ entity_id }) => entity_id);',
@@ -94,7 +94,7 @@ describe('a page that does not use the mode', () => {
 
 describe('a browser that keeps the cookies', () => {
   it('keeps its customer when the page begins to use the mode, at the cost of one request once', async () => {
-    const page = await (await pages.startBrowser('allowed')).open('another site');
+    const page = await (await pages.openBrowser('allowed')).open('another site');
     const customer = await runIn<string>(page, 'return cookies.entityId();');
     pages.front.seen.length = 0;
     expect(await renewedCustomerOf(page)).toBe(customer);
@@ -105,7 +105,7 @@ describe('a browser that keeps the cookies', () => {
   });
 
   it('becomes another customer that stays, when the browser stops to keep the cookies', async () => {
-    const browser = await pages.startBrowser('allowed');
+    const browser = await pages.startProfile('allowed');
     const { customer } = await openVisitor(browser);
     const { page, customer: next } = await openVisitor(await pages.restart(browser));
     expect(next).not.toBe(customer);
@@ -115,7 +115,7 @@ describe('a browser that keeps the cookies', () => {
 
 describe('a customer without cookies', () => {
   it.each(['anonymous', 'refresh_token'])('stays after a lost response to the grant %s', async (grant) => {
-    const browser = await pages.startBrowser();
+    const browser = await pages.openBrowser();
     const page = await browser.open('another site');
     const before = grant === 'anonymous' ? undefined : await renewedCustomerOf(page);
     await page.evaluate(`{
@@ -212,7 +212,7 @@ describe('leaving without cookies', () => {
   });
 
   it('logs out everywhere as the first thing that a page does', async () => {
-    const first = await (await pages.startBrowser()).open('another site');
+    const first = await (await pages.openBrowser()).open('another site');
     await runIn(first, 'await client.logOutEverywhere(tokens);');
     const { browser, customer } = await openVisitor();
     const page = await browser.open('another site');
@@ -289,18 +289,18 @@ describe('a move to a browser without cookies', () => {
     'keeps the customer in a browser that has never asked for a token: %s',
     async (situation) => {
       const { page: old, customer } = await openVisitor();
-      const browser = await pages.startBrowser();
+      const browser = await pages.openBrowser();
       const page = await browser.open(situation);
       expect(await finish(page, await approve(old, await begin(page)))).toBe(customer);
       expect(await renewedCustomerOf(page)).toBe(customer);
-      expect(await renewedCustomerOf(await (await pages.restart(browser)).open(situation))).toBe(customer);
+      expect(await renewedCustomerOf(await browser.open(situation))).toBe(customer);
       expect(await renewedCustomerOf(old)).toBe(customer);
     },
   );
 
   it('asks before it replaces the customer of the browser, and then keeps the moved one', async () => {
     const { page: old, customer } = await openVisitor();
-    const { page, customer: visitor } = await openVisitor(await pages.startBrowser());
+    const { page, customer: visitor } = await openVisitor(await pages.openBrowser());
     const transferToken = await approve(old, await begin(page));
     await expect(finish(page, transferToken)).rejects.toThrow('identity_conflict');
     expect(await renewedCustomerOf(page)).toBe(visitor);
@@ -315,7 +315,7 @@ describe('a move to a browser without cookies', () => {
 
   it('uses the cookies of a browser that keeps them', async () => {
     const { page: old, customer } = await openVisitor();
-    const page = await (await pages.startBrowser('allowed')).open('another site');
+    const page = await (await pages.openBrowser('allowed')).open('another site');
     expect(await finish(page, await approve(old, await begin(page)))).toBe(customer);
     expect(await storedIn(page)).toEqual({ entityId: customer });
     expect(await renewedCustomerOf(page)).toBe(customer);
