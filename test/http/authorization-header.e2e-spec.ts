@@ -30,9 +30,16 @@ const TOKEN_PARAMETER = { token: 'dev:unknown' };
 const REFRESH = { grant_type: 'refresh_token', refresh_token: 'dev:unknown' };
 const REVOKE = { ...TOKEN_PARAMETER, client_id: ACME_BACKEND };
 
-/** Each way to authenticate by the header, with a request that is accepted, and the status of its response. */
-const REQUESTS: [string, 'url' | 'managementUrl', keyof typeof credentials, object?, status?: number][] = [
-  ['GET /admin/clients', 'managementUrl', 'operator'],
+/** A request that is accepted, its caller, and the status of its response. */
+type Request = [string, 'url' | 'managementUrl', keyof typeof credentials, object?, status?: number];
+
+const BY_BEARER: Request = ['GET /admin/clients', 'managementUrl', 'operator'];
+const BY_BASIC: Request = ['GET /oauth2/events', 'managementUrl', 'resourceServer'];
+
+/** Each way to authenticate by the header. */
+const REQUESTS: Request[] = [
+  BY_BEARER,
+  BY_BASIC,
   ['POST /oauth2/introspect', 'managementUrl', 'operator', TOKEN_PARAMETER],
   ['POST /oauth2/introspect', 'managementUrl', 'resourceServer', TOKEN_PARAMETER],
   ['POST /oauth2/revoke', 'managementUrl', 'operator', TOKEN_PARAMETER],
@@ -40,44 +47,50 @@ const REQUESTS: [string, 'url' | 'managementUrl', keyof typeof credentials, obje
   ['GET /oauth2/revocations', 'managementUrl', 'operator'],
   ['GET /oauth2/revocations', 'managementUrl', 'resourceServer'],
   ['GET /oauth2/events', 'managementUrl', 'operator'],
-  ['GET /oauth2/events', 'managementUrl', 'resourceServer'],
   ['POST /v2/token', 'url', 'client', REFRESH, 400],
   ['POST /v2/customer/revoke', 'url', 'client', REVOKE],
   ['POST /v2/customer/token', 'url', 'agent', agentTokenBody()],
   ['GET /v2/customer/info', 'url', 'customer'],
 ];
 
-describe.each(REQUESTS)('protocol §2.6 and §2.7: the header Authorization at %s, on %s, of %s', (...request) => {
-  const [start, port, caller, body, status = 200] = request;
-  const send = (headers: string[]): Promise<TestResponse> =>
-    exchange(service[port], rawRequest(start, body === undefined ? '' : JSON.stringify(body), headers));
-  const header = (value = credentials[caller]) => `Authorization: ${value}`;
+function send([start, port, , body]: Request, headers: string[]): Promise<TestResponse> {
+  return exchange(service[port], rawRequest(start, body === undefined ? '' : JSON.stringify(body), headers));
+}
 
-  it('is accepted once, with any number of spaces after the scheme', async () => {
-    expect((await send([header()])).status).toBe(status);
-    expect((await send([header(credentials[caller].replace(' ', '   '))])).status).toBe(status);
-    expect((await send([header(credentials[caller].replace(/^\w+/, (scheme) => scheme.toUpperCase()))])).status).toBe(
-      status,
-    );
+const header = (value: string) => `Authorization: ${value}`;
+
+async function expectRefused(request: Request, headers: string[]): Promise<void> {
+  expect(await send(request, headers)).toMatchObject({
+    status: 401,
+    body: { error: expect.stringMatching(/^invalid_(token|client)$/) },
+  });
+}
+
+describe('protocol §2.6 and §2.7: the header Authorization', () => {
+  it.each(REQUESTS)('is accepted at %s, on %s, of %s once, and is refused twice', async (...request) => {
+    const [, , caller, , status = 200] = request;
+    const own = credentials[caller];
+    for (const accepted of [own, own.replace(' ', '   '), own.replace(/^\w+/, (scheme) => scheme.toUpperCase())])
+      expect((await send(request, [header(accepted)])).status).toBe(status);
+    await expectRefused(request, [header(own), header('Basic eDp5')]);
+    await expectRefused(request, [header(`${own},Bearer x`)]);
   });
 
-  it.each([
-    ['a second header', () => [header(), header('Basic eDp5')]],
-    ['an earlier header', () => [header('Bearer x'), header()]],
-    ['the same header again', () => [header(), 'authorization: '.concat(credentials[caller])]],
-    ['an empty header', () => [header(), 'AUTHORIZATION:']],
-    ['headers apart', () => [header(), 'X-Other: x', 'Accept: */*', header()]],
-    ['two credentials, joined by a comma', () => [header(`${credentials[caller]}, Basic eDp5`)]],
-    ['two credentials, joined by a comma alone', () => [header(`${credentials[caller]},Bearer x`)]],
-    ['two credentials of which the second are valid', () => [header(`Bearer x, ${credentials[caller]}`)]],
-    ['a folded comma', () => [header(`${credentials[caller]} ,`)]],
-    ['a scheme that is unknown', () => [header(credentials[caller].replace(/^\w+/, 'Token'))]],
-    ['no scheme', () => [header(credentials[caller].replace(/^\w+ /, ''))]],
-    ['no space', () => [header(credentials[caller].replace(' ', '\t'))]],
-  ])('is refused with %s', async (_what, headers: () => string[]) => {
-    expect(await send(headers())).toMatchObject({
-      status: 401,
-      body: { error: expect.stringMatching(/^invalid_(token|client)$/) },
-    });
+  /** Each route reads the header by one function, so one request for each scheme is enough. */
+  describe.each([BY_BEARER, BY_BASIC])('at %s, on %s, of %s', (...request) => {
+    const own = () => credentials[request[2]];
+
+    it.each([
+      ['an earlier header', () => [header('Bearer x'), header(own())]],
+      ['the same header again', () => [header(own()), `authorization: ${own()}`]],
+      ['an empty header', () => [header(own()), 'AUTHORIZATION:']],
+      ['headers apart', () => [header(own()), 'X-Other: x', 'Accept: */*', header(own())]],
+      ['two credentials, joined by a comma', () => [header(`${own()}, Basic eDp5`)]],
+      ['two credentials of which the second are valid', () => [header(`Bearer x, ${own()}`)]],
+      ['a folded comma', () => [header(`${own()} ,`)]],
+      ['a scheme that is unknown', () => [header(own().replace(/^\w+/, 'Token'))]],
+      ['no scheme', () => [header(own().replace(/^\w+ /, ''))]],
+      ['no space', () => [header(own().replace(' ', '\t'))]],
+    ])('is refused with %s', (_what, headers: () => string[]) => expectRefused(request, headers()));
   });
 });
