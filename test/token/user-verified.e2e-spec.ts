@@ -122,29 +122,13 @@ const WAYS: [string, (origin: Origin) => Promise<string>][] = [
   ['by the first response', async ({ token }) => token],
   ['by the cookies of its browser', ({ cookie }) => byCookie(cookie)],
   ['by a transfer', ({ token }) => byTransfer(token)],
-  ['by a transfer at depth two', async ({ token }) => byTransfer(await byTransfer(token))],
-  ['of a browser that remembers a transfer', async ({ token }) => tokenOf(await rememberedBy(token))],
   [
     'by the cookies of a browser that remembers a transfer',
     async ({ token }) => byCookie(cookieHeader(await rememberedBy(token))),
   ],
-  [
-    'of a browser that remembers a transfer at depth two',
-    async ({ token }) => byCookie(cookieHeader(await rememberedBy(tokenOf(await rememberedBy(token))))),
-  ],
-  ['with a refresh token', async ({ token }) => tokenOf(await staying(token))],
   ['after a refresh', async ({ token }) => tokenOf(await refreshed(await staying(token)))],
-  ['after two refreshes', async ({ token }) => tokenOf(await refreshed(await refreshed(await staying(token))))],
   ['by an agent with entity_id', ({ entityId }) => byAgent({ entity_id: entityId })],
   ['by an agent at the older path', ({ entityId }) => byAgent({ entity_id: entityId }, '/customer/')],
-  ['by a transfer of an agent’s token', async ({ entityId }) => byTransfer(await byAgent({ entity_id: entityId }))],
-  [
-    'by a transfer token of an agent',
-    async ({ entityId }) => {
-      const named = { bearer_type: 'agent', customer_id: entityId };
-      return tokenOf(await redeem(service, await transferToken(service, await issueAgentToken(service), named)));
-    },
-  ],
   ['by a grant of a team', ({ entityId }) => byGrant('named', entityId)],
   [
     'by a grant of a team with a proof of the customer',
@@ -209,7 +193,6 @@ describe('protocol §3.3: user_verified', () => {
         return tokenOf(await signInAs(sub));
       },
     ],
-    ['a sign-in of a new user', async () => tokenOf(await signInAs(newUser(), REMEMBER, visitor.cookie))],
     ['a sign-in of a new user with link', async () => tokenOf(await signInAs(newUser(), LINK, visitor.cookie))],
     [
       'a sign-in of a known user with link',
@@ -217,13 +200,6 @@ describe('protocol §3.3: user_verified', () => {
         const sub = newUser();
         await signInAs(sub);
         return tokenOf(await signInAs(sub, LINK, visitor.cookie));
-      },
-    ],
-    [
-      'a second sign-in in the same browser',
-      async () => {
-        const sub = newUser();
-        return tokenOf(await signInAs(sub, LINK, cookieHeader(await signInAs(sub, LINK, visitor.cookie))));
       },
     ],
     ['an agent with an external_id that is new', () => byAgent({ external_id: newUser() })],
@@ -234,10 +210,6 @@ describe('protocol §3.3: user_verified', () => {
         await byAgent({ external_id });
         return byAgent({ external_id });
       },
-    ],
-    [
-      'a transfer of the token that an agent got with an external_id',
-      async () => byTransfer(await byAgent({ external_id: newUser() })),
     ],
     [
       'an agent with the entity_id of a customer that has an external_id',
