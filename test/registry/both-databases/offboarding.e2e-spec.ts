@@ -28,6 +28,10 @@ import { ACME, PUBLIC_SITE } from '../../support/test-registry.js';
 import { infoStatus, transferToken } from '../../support/transfers.js';
 import { ADMIN_TOKEN, DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
+const CUSTOMERS_PER_STEP_COUNT = 16;
+/** An erasure of so many customers takes three steps. */
+const CUSTOMERS_OF_STEPS_COUNT = 35;
+
 /** The data of an extension, by the ids of customers, and the customers whose data it cannot delete. */
 const stored = new Set<string>();
 let cannotErase: (entityId: string) => boolean = () => false;
@@ -124,7 +128,7 @@ describe('the off-boarding of an organization', () => {
     const token = visitor.body.access_token;
     const device = (await stay(service, await moveOf(service, token, ofVisitor), ofVisitor)).body;
     await transferToken(service, token, ofVisitor);
-    const ids = [...(await customersOf(service, tenant, 70)), visitor.body.entity_id];
+    const ids = [...(await customersOf(service, tenant, CUSTOMERS_OF_STEPS_COUNT)), visitor.body.entity_id];
     for (const customer of ids) stored.add(customer);
     const [signedOut, erased] = await customersOf(service, tenant, 2);
     expect((await admin('POST', `customers/${signedOut}/end_sessions`, {})).status, 'an event').toBe(200);
@@ -285,7 +289,7 @@ describe('the off-boarding of an organization', () => {
 
   it('continues after an extension has failed, erases the other customers meanwhile, and keeps the agents until then', async () => {
     const tenant = await newTenant(service);
-    const ids = await customersOf(service, tenant, 70);
+    const ids = await customersOf(service, tenant, CUSTOMERS_OF_STEPS_COUNT);
     for (const id of ids) stored.add(id);
     const agentToken = await issueAgentToken(service, { email: tenant.email, clientId: tenant.clientId });
     await beginOffboarding(tenant);
@@ -309,12 +313,12 @@ describe('the off-boarding of an organization', () => {
 
   it('stops at the first step in which an extension deletes nothing, and tries again', async () => {
     const tenant = await newTenant(service);
-    await customersOf(service, tenant, 70);
+    await customersOf(service, tenant, CUSTOMERS_OF_STEPS_COUNT);
     await beginOffboarding(tenant);
     const asked: string[] = [];
     cannotErase = (id) => asked.push(id) > 0;
     await run();
-    expect([asked.length, await customerCount(tenant)]).toEqual([16, 70]);
+    expect([asked.length, await customerCount(tenant)]).toEqual([CUSTOMERS_PER_STEP_COUNT, CUSTOMERS_OF_STEPS_COUNT]);
     cannotErase = () => false;
     await run();
     expect(await customerCount(tenant)).toBe(0);
@@ -322,7 +326,7 @@ describe('the off-boarding of an organization', () => {
 
   it('continues in another process if a process stops in the middle', async () => {
     const tenant = await newTenant(service);
-    await customersOf(service, tenant, 70);
+    await customersOf(service, tenant, CUSTOMERS_OF_STEPS_COUNT);
     await beginOffboarding(tenant);
     const dying = await serviceOfTest({ ...extension, database: service.database });
     dying.clock.advance({ seconds: DAY_SECONDS + 1 });
@@ -332,15 +336,15 @@ describe('the off-boarding of an organization', () => {
     };
     await runOffboarding(dying);
     cannotErase = () => false;
-    expect(await customerCount(tenant)).toBe(54);
-    expect((await stateOf(tenant)).customers_left).toBe(54);
+    expect(await customerCount(tenant)).toBe(CUSTOMERS_OF_STEPS_COUNT - CUSTOMERS_PER_STEP_COUNT);
+    expect((await stateOf(tenant)).customers_left).toBe(CUSTOMERS_OF_STEPS_COUNT - CUSTOMERS_PER_STEP_COUNT);
     await run();
     expect(await customerCount(tenant)).toBe(0);
   });
 
   it('erases nothing of a new organization with the id in a process that was stopped for long', async () => {
     const tenant = await newTenant(service);
-    await customersOf(service, tenant, 70);
+    await customersOf(service, tenant, CUSTOMERS_OF_STEPS_COUNT);
     await beginOffboarding(tenant);
     const frozen = await serviceOfTest({ ...extension, database: service.database });
     frozen.clock.advance({ seconds: DAY_SECONDS + 1 });
