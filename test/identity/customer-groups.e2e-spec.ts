@@ -1,7 +1,7 @@
 import { decodeJwt } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
-import { CUSTOMERS_OWN } from '../../../src/http/callers/principal.js';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
+import { CUSTOMERS_OWN } from '../../src/http/callers/principal.js';
 import {
   CustomerService,
   defineExtension,
@@ -10,16 +10,16 @@ import {
   type GrantRequest,
   type GrantResult,
   GrantType,
-} from '../../../src/public/grant.js';
-import { bearer } from '../../support/authorization-headers.js';
-import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
-import { atNextTransaction, LOST_RESPONSE } from '../../support/dying-transactions.js';
-import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
-import { identitiesOf } from '../../support/identities.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
-import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, SHARED } from '../../support/test-registry.js';
-import type { TestResponse } from '../../support/test-service.js';
-import { useService } from '../../support/use-service.js';
+} from '../../src/public/grant.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { atNextTransaction, LOST_RESPONSE } from '../support/dying-transactions.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, SHARED } from '../support/test-registry.js';
+import type { TestResponse } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 class CaseBody extends GrantBody {}
 

@@ -1,9 +1,9 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { describe, expect, it, vi } from 'vitest';
-import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
-import { CUSTOMERS_OWN } from '../../../src/http/callers/principal.js';
-import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
+import { CUSTOMERS_OWN } from '../../src/http/callers/principal.js';
+import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import {
   type Customer,
   CustomerService,
@@ -14,17 +14,17 @@ import {
   type GrantResult,
   GrantType,
   Optional,
-} from '../../../src/public/grant.js';
-import { claimsOf } from '../../support/agent-tokens.js';
-import { bearer } from '../../support/authorization-headers.js';
-import { TOKEN } from '../../support/cookie-grant.js';
-import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
-import { ProofController } from '../../support/proof-controller.js';
-import { ACME, AT_RIVAL, PUBLIC_SITE, RIVAL, UNKNOWN_CUSTOMER } from '../../support/test-registry.js';
-import type { TestResponse } from '../../support/test-service.js';
-import { infoStatus } from '../../support/transfers.js';
-import { useService } from '../../support/use-service.js';
+} from '../../src/public/grant.js';
+import { claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidGrant } from '../support/expect-error.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { ProofController } from '../support/proof-controller.js';
+import { ACME, AT_RIVAL, PUBLIC_SITE, RIVAL, UNKNOWN_CUSTOMER } from '../support/test-registry.js';
+import type { TestResponse } from '../support/test-service.js';
+import { infoStatus } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 class CaseBody extends GrantBody {
   @Optional()

@@ -1,14 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { generateKey, type PrivateKeySet } from '../../../src/access-token/key-set.js';
-import { agentTokenBody, claimsOf, refresh } from '../../support/agent-tokens.js';
-import { basic, bearer } from '../../support/authorization-headers.js';
-import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { endSessionsAsOperator } from '../../support/end-sessions.js';
-import { expectInvalidClient, expectInvalidRequest, expectInvalidToken } from '../../support/expect-error.js';
-import { manage } from '../../support/management-api.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
+import { generateKey, type PrivateKeySet } from '../../src/access-token/key-set.js';
+import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { endSessionsAsOperator } from '../support/end-sessions.js';
+import { expectInvalidClient, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -21,9 +21,9 @@ import {
   RIVAL_ORIGIN,
   testRegistry,
   UNKNOWN_CUSTOMER,
-} from '../../support/test-registry.js';
-import { type TestResponse } from '../../support/test-service.js';
-import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../../support/timers.js';
+} from '../support/test-registry.js';
+import { type TestResponse } from '../support/test-service.js';
+import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../support/timers.js';
 import {
   agentTokenPair,
   everythingIn,
@@ -34,8 +34,8 @@ import {
   TRANSFER,
   transferBody,
   transferToken,
-} from '../../support/transfers.js';
-import { ADMIN_TOKEN, ADMIN_TOKENS, useService } from '../../support/use-service.js';
+} from '../support/transfers.js';
+import { ADMIN_TOKEN, ADMIN_TOKENS, useService } from '../support/use-service.js';
 
 const INTROSPECT = '/oauth2/introspect';
 const REVOKE = '/oauth2/revoke';

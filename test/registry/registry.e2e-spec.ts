@@ -3,21 +3,21 @@ import { Injectable, Module } from '@nestjs/common';
 import { verify } from '@node-rs/argon2';
 import { IsInt, Max } from 'class-validator';
 import { describe, expect, it } from 'vitest';
-import { RegistryFileError } from '../../../src/operator/registry/file/yaml-document.js';
-import { sha256 } from '../../../src/platform/secret.js';
-import { Agent } from '../../../src/registry/agent.entity.js';
-import { ClientApplication } from '../../../src/registry/client-application.entity.js';
-import { Organization } from '../../../src/registry/organization.entity.js';
-import { RegistryRevision } from '../../../src/registry/registry-revision.entity.js';
-import { ResourceServer } from '../../../src/registry/resource-server.entity.js';
-import { type Grant, GrantBody, type GrantResult, GrantType } from '../../../src/token/grant.js';
-import { usePasswordHashCostOfProduction } from '../../support/cheap-password-hashes.js';
-import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
-import { atNextTransaction } from '../../support/dying-transactions.js';
-import { applyRegistry, exportOf, writeFileOf } from '../../support/registry-files.js';
-import { runOffboarding } from '../../support/tenants.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL, testRegistry } from '../../support/test-registry.js';
-import { useService } from '../../support/use-service.js';
+import { RegistryFileError } from '../../src/operator/registry/file/yaml-document.js';
+import { sha256 } from '../../src/platform/secret.js';
+import { Agent } from '../../src/registry/agent.entity.js';
+import { ClientApplication } from '../../src/registry/client-application.entity.js';
+import { Organization } from '../../src/registry/organization.entity.js';
+import { RegistryRevision } from '../../src/registry/registry-revision.entity.js';
+import { ResourceServer } from '../../src/registry/resource-server.entity.js';
+import { type Grant, GrantBody, type GrantResult, GrantType } from '../../src/token/grant.js';
+import { usePasswordHashCostOfProduction } from '../support/cheap-password-hashes.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { atNextTransaction } from '../support/dying-transactions.js';
+import { applyRegistry, exportOf, writeFileOf } from '../support/registry-files.js';
+import { runOffboarding } from '../support/tenants.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL, testRegistry } from '../support/test-registry.js';
+import { useService } from '../support/use-service.js';
 
 class RaffleSettings {
   @IsInt()

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CustomerDataParticipant, defineExtension, type ExportedRows } from '../../../src/public/grant.js';
-import { agentTokenBody } from '../../support/agent-tokens.js';
-import { bearer } from '../../support/authorization-headers.js';
-import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
-import { refreshCustomer, stayOf } from '../../support/customer-refresh.js';
-import { END_SESSIONS, endSessions } from '../../support/end-sessions.js';
-import { expectError, expectInvalidRequest, expectInvalidToken, expectLimited } from '../../support/expect-error.js';
-import { browserIdOf, identitiesOf, secretOf } from '../../support/identities.js';
-import { beginWindow } from '../../support/limit-windows.js';
-import { ERASE, EXPORT, manageCustomer, managerToken, managingRegistry } from '../../support/managed-customers.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
-import { moveOf, remember } from '../../support/remember.js';
-import { TestIssuer } from '../../support/test-issuer.js';
+import { type CustomerDataParticipant, defineExtension, type ExportedRows } from '../../src/public/grant.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, stayOf } from '../support/customer-refresh.js';
+import { END_SESSIONS, endSessions } from '../support/end-sessions.js';
+import { expectError, expectInvalidRequest, expectInvalidToken, expectLimited } from '../support/expect-error.js';
+import { browserIdOf, identitiesOf, secretOf } from '../support/identities.js';
+import { beginWindow } from '../support/limit-windows.js';
+import { ERASE, EXPORT, manageCustomer, managerToken, managingRegistry } from '../support/managed-customers.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { moveOf, remember } from '../support/remember.js';
+import { TestIssuer } from '../support/test-issuer.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -22,9 +22,9 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
   UNKNOWN_CUSTOMER,
-} from '../../support/test-registry.js';
-import { expectSameResponse, infoStatus, newCustomer, transferToken } from '../../support/transfers.js';
-import { serviceOfTest, useService } from '../../support/use-service.js';
+} from '../support/test-registry.js';
+import { expectSameResponse, infoStatus, newCustomer, transferToken } from '../support/transfers.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const TIME = expect.stringMatching(ISO_TIME);
