@@ -22,7 +22,6 @@ const PACKAGES = IS_NIGHTLY
   ? Array.from({ length: 20 }, (_, index) => randomPackage(index))
   : [
       ['sso assertion'],
-      ['sms code', '--message', 'phone'],
       ['mail phone code', '--message', 'email', '--grant-type', 'urn:acme:mail'],
       ['visit', '--agent'],
     ];

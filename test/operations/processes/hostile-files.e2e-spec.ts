@@ -15,13 +15,9 @@ const BRACKET_COUNT = 300_000;
 const BRACKETS = '['.repeat(BRACKET_COUNT);
 const NESTED = '['.repeat(BRACKET_COUNT) + ']'.repeat(BRACKET_COUNT);
 
-/** `test/registry/yaml-document.spec.ts` has more of them. */
+/** `test/registry/yaml-document.spec.ts` has more of them, which the same function rejects. */
 const REGISTRIES: [string, string, RegExp][] = [
   ['brackets, padded to 600 KB', BRACKETS + ' '.repeat(BRACKET_COUNT), /nested deeper/],
-  ['closed brackets', `clients: ${NESTED}`, /nested deeper/],
-  ['nested JSON', '{"clients":'.repeat(BRACKET_COUNT / 10), /nested deeper/],
-  ['lists on one line', `clients:\n  ${'- '.repeat(BRACKET_COUNT)}`, /nested deeper/],
-  ['tags', `clients: ${'!!a '.repeat(BRACKET_COUNT)}`, /too many tags/],
   ['an anchor that contains itself', 'clients: &a [*a]', /an alias has no anchor, or expands/],
 ];
 
@@ -70,13 +66,12 @@ describe('protocol §8.1: a file that would exhaust the parser', { timeout: 300_
   });
 
   it.each([
-    ['brackets', BRACKETS],
-    ['closed brackets', NESTED],
-  ])('is invalid at the start as another file too: %s', async (_, text) => {
+    ['SIGNING_KEYS_FILE', BRACKETS, /^SIGNING_KEYS_FILE: must be /],
+    ['TRUSTED_AGENT_ISSUERS_FILE', NESTED, /^ +TRUSTED_AGENT_ISSUERS/m],
+  ])('is invalid at the start as another file too: %s', async (name, text, violation) => {
     const path = join(folder, 'other-file');
     writeFileSync(path, text);
-    expect(await startFailure({ SIGNING_KEYS_FILE: path })).toMatch(/^SIGNING_KEYS_FILE: must be /);
-    expect(await startFailure({ TRUSTED_AGENT_ISSUERS_FILE: path })).toMatch(/^ +TRUSTED_AGENT_ISSUERS/m);
+    expect(await startFailure({ [name]: path })).toMatch(violation);
   });
 
   it('is invalid as a file of admin tokens that the process follows, and the process continues', async () => {

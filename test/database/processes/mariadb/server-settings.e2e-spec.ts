@@ -99,7 +99,7 @@ itOnMariadb(
       username: 'modern',
       password: 'a-password',
     });
-    const { code, stderr } = await runCli(['migrate'], { ...environment, DATABASE_URL: DATABASE_URL.href });
+    const { code, stderr } = await runCli(['registry', 'export'], { ...environment, DATABASE_URL: DATABASE_URL.href });
     expect(code).toBe(1);
     expect(stderr).toContain(
       'the database account has the authentication plugin client_ed25519; the service supports mysql_native_password,',
