@@ -55,5 +55,4 @@ describeRoute(`POST ${ROUTES}/decide`, {
   }),
   callers: ['customer'],
   actsOn: 'own organization',
-  guesses: { parameter: 'user_code', limit: 10 },
 });

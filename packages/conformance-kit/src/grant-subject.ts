@@ -81,11 +81,6 @@ export class GrantSubject extends Subject<GrantKit> {
     };
   }
 
-  /** Whether a request gets a token. */
-  async getsToken(sent: SentRequest): Promise<boolean> {
-    return (await this.send(sent)).status === 200;
-  }
-
   /** Sends a request. @throws Error with the solution if it gets a token */
   async expectNoToken(sent: SentRequest, what: string, solution: string): Promise<void> {
     const response = await about(what, () => this.send(sent));
@@ -96,14 +91,8 @@ export class GrantSubject extends Subject<GrantKit> {
     assertDeclared(await this.create(), this.declared.body);
     await super.prepare();
     const [one, other] = [await this.create(), await this.create()];
-    if (this.usesOfProof === 1 && isDeepStrictEqual(one.body, other.body))
+    if ((this.declared.uses ?? 1) === 1 && isDeepStrictEqual(one.body, other.body))
       throw new Error('`valid` returns the same proof twice; create a proof in each call');
-  }
-
-  /** The number of tokens that a proof gives. */
-  get usesOfProof(): number {
-    const { uses = 1 } = this.declared;
-    return uses === 'unlimited' ? Number.POSITIVE_INFINITY : uses;
   }
 }
 

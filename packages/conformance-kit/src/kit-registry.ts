@@ -13,8 +13,6 @@ export const SITE = 'kit-site';
 export const ORIGIN = 'https://kit.example';
 /** Another client of the same organization, with the same settings. */
 export const OTHER_SITE = 'kit-other-site';
-/** A client without settings under `grants`. */
-export const BARE_SITE = 'kit-bare-site';
 export const FOREIGN_SITE = 'kit-foreign-site';
 export const FOREIGN_ORIGIN = 'https://foreign.example';
 
@@ -64,7 +62,6 @@ export function kitRegistry(
     clients: [
       clientOf(SITE, ORIGIN, OWN_ORGANIZATION),
       clientOf(OTHER_SITE, ORIGIN, OWN_ORGANIZATION),
-      { ...clientOf(BARE_SITE, ORIGIN, OWN_ORGANIZATION), grants: {} },
       clientOf(FOREIGN_SITE, FOREIGN_ORIGIN, FOREIGN_ORGANIZATION, other.client),
     ],
     resource_servers: [],

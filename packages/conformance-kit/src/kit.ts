@@ -75,8 +75,6 @@ export interface RouteKit extends CommonKit {
    * rows that a response has at most. `false` if the list cannot grow. It is required if a `GET` route responds with a list.
    */
   list?: { add: (request: RouteRequest, environment: TestEnvironment) => unknown; most: number } | false;
-  /** The parameter that a caller could guess, and the number of wrong guesses that the route admits. */
-  guesses?: { parameter: string; limit: number };
   /** Whether the route may call a replaced provider any number of times, because the provider sends no message. */
   unlimited?: boolean;
   /** Whether a `GET` request may change rows of the extension. */

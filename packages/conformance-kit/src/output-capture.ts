@@ -1,4 +1,4 @@
-import fs from 'node:fs';
+import { format } from 'node:util';
 import type { Log } from '@customer-authorization/service/testing-host';
 import { pino } from 'pino';
 import { SharedPatch, thenRestore } from './shared-patch.js';
@@ -9,12 +9,11 @@ const captures = new Set<OutputCapture>();
 const patches = [
   ...CONSOLE_METHODS.map((method) => recording(console, method)),
   ...[process.stdout, process.stderr].map((stream) => recording(stream, 'write')),
-  ...['write', 'writeSync'].map((method) => recording(fs, method, ([descriptor]) => isStandardOutput(descriptor))),
 ];
 
 /**
  * Captures output of the process: always the service's log at its lowest level, and during a test also output by
- * `console`, the standard streams and their file descriptors.
+ * `console` and the standard streams.
  */
 export class OutputCapture {
   readonly lines: string[] = [];
@@ -43,28 +42,10 @@ export class OutputCapture {
 /**
  * Records the arguments of a method, and calls the method, so that a developer still sees the output of `console.log`.
  */
-function recording(
-  target: object,
-  method: string,
-  isOutput: (parameters: unknown[]) => boolean = () => true,
-): SharedPatch {
+function recording(target: object, method: string): SharedPatch {
   return new SharedPatch(target, method, (original) => (...output) => {
-    const line = isOutput(output) && output.map(asText).join(' ');
-    if (line !== false) for (const { lines } of captures) lines.push(line);
+    const texts = output.map((part) => (part instanceof Uint8Array ? Buffer.from(part).toString() : part));
+    for (const { lines } of captures) lines.push(format(...texts));
     return original(...output);
   });
-}
-
-/** A logger may write to the file descriptor without the stream. */
-const isStandardOutput = (descriptor: unknown): boolean => descriptor === 1 || descriptor === 2;
-
-function asText(value: unknown): string {
-  if (typeof value === 'string') return value;
-  if (value instanceof Uint8Array) return Buffer.from(value).toString();
-  if (value instanceof Error) return `${value.stack}`;
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return String(value);
-  }
 }

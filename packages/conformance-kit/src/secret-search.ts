@@ -3,7 +3,7 @@ import { declaredProperties, schemaOf } from '@customer-authorization/service/te
 import type { Type } from '@nestjs/common';
 
 /** Parameters of every grant. Their values are registered names, not secrets. */
-const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
+export const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
 /** A shorter value may occur anywhere by chance. */
 const MIN_SECRET_CHARACTERS = 5;
 /** A phone number, or the beginning of an email address. */
@@ -11,6 +11,7 @@ export const ADDRESS = /^(\+\d{6,15}$|[^@\s]+@)/;
 /** A value of this length never occurs by chance, even as part of a longer word. */
 const MIN_UNIQUE_CHARACTERS = 16;
 
+/** The names of the parameters that only this grant or route has. */
 export function ownParameters(body: Type<object>): string[] {
   return declaredProperties(body).filter((name) => !COMMON_PARAMETERS.has(name));
 }

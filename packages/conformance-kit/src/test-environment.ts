@@ -1,4 +1,3 @@
-import { CustomerService } from '@customer-authorization/service/grant';
 import { signAgentToken } from './agent-token.js';
 import * as registry from './kit-registry.js';
 import type { TestService } from './test-service.js';
@@ -91,12 +90,6 @@ export class KitEnvironment implements TestEnvironment {
     const cookie = cookies.map((line) => line.split(';')[0]).join('; ');
     return { entityId: body.entity_id, accessToken: body.access_token, cookie };
   };
-
-  /** Creates a customer of the other organization. No caller of this organization may get a token for it. */
-  async foreignCustomer(): Promise<string> {
-    const customers = this.service.application.get(CustomerService);
-    return (await customers.create(this.other.organizationId)).entityId;
-  }
 
   agentToken = (scope: string): Promise<string> => this.signedFor(registry.agentEmail(this.organizationId), scope);
 

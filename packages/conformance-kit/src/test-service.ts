@@ -39,16 +39,6 @@ export interface TestServiceOptions extends Extension {
   connections?: Partial<ConnectionLimits>;
 }
 
-const SERVICE_OPTIONS: Record<keyof Extension | 'replace' | 'settings', true> = {
-  ...{ modules: true, migrations: true, participants: true, customerKeyFile: true, registryFile: true },
-  ...{ beforeNewCustomer: true, limits: true, replace: true, settings: true },
-};
-
-/** The options of the service under test, without those that only the kit reads. */
-export function serviceOptionsOf(kit: TestServiceOptions): TestServiceOptions {
-  return Object.fromEntries(Object.entries(kit).filter(([name]) => name in SERVICE_OPTIONS));
-}
-
 /** The real service on random ports, with its own database and a clock that the test can set. */
 export interface TestService extends Service, HttpClient {
   managementUrl: string;

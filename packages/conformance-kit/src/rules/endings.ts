@@ -1,8 +1,6 @@
 import { EndSessionsService, type GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule, GrantSubject } from '../grant-subject.js';
-import { about } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
-import { erase } from './customer-data.js';
 
 const WITH_CALLER =
   "declare endsWith: 'caller' in @GrantType, store `proof()` of the caller, and return it as `proof`; or declare endsWith: 'nothing' if the proof outlives its caller";
@@ -11,26 +9,13 @@ const WITH_SESSIONS =
 
 /** What ends a proof before its time (protocol §10.7). */
 export function endingRules({ agentScope, endsWith }: GrantMetadata): GrantRule[] {
-  if (endsWith === 'nothing') return [ERASED];
+  if (endsWith === 'nothing') return [];
   return [
-    ...[ERASED, ...(endsWith === 'sessions' ? [] : [ENDS_WITH_CALLER])],
+    ...(endsWith === 'sessions' ? [] : [ENDS_WITH_CALLER]),
     // an agent that calls the grant proves itself by its bearer token
     ...(agentScope === undefined ? [ENDS_WITH_SESSIONS] : []),
   ];
 }
-
-const ERASED: GrantRule = {
-  title: 'gives no token for a customer that was erased after the proof was created',
-  async check(subject) {
-    const { sent, customers } = await subject.proof();
-    await erase(subject, customers);
-    const { body } = await about('after the erasure of its customer', () => subject.send(sent));
-    if (customers.includes(body.entity_id)) throw new Error('a token for an erased customer');
-    await about('`valid` after the erasure of earlier customers; create a customer in each call', async () =>
-      subject.expectSuccess(await subject.create()),
-    );
-  },
-};
 
 const ENDS_WITH_CALLER: GrantRule = {
   title: 'gives no token after the bearer token that created the proof has ended',

@@ -4,7 +4,7 @@ import { wrongValues } from '../guess-values.js';
 import { request, type TestResponse } from '../http-client.js';
 import type { RouteKit } from '../kit.js';
 import { type RecordedCalls, recordCalls } from '../replaced-providers.js';
-import { parametersOf, type SentRequest, withParameter } from '../request.js';
+import { type SentRequest, withParameter } from '../request.js';
 import type { RouteRule, RouteSubject } from '../route-subject.js';
 import { ADDRESS, isLongText, textsIn } from '../secret-search.js';
 import { replaceMethod, thenRestore } from '../shared-patch.js';
@@ -15,7 +15,6 @@ import { assertNoSecretIn } from './secrets.js';
 const MAX_MESSAGES = 30;
 const LIMIT_THEM = 'take from a limit for the recipient by `Limits.take` before the message is sent';
 const OPT_OUT = 'declare unlimited: true in the test if the provider sends nothing';
-const ONE_SPELLING = 'take from the limit for the address in lower case';
 const GIVE_BACK = 'call `giveBack()` of what `Limits.take` returns if the message was not sent';
 const FAILED = 'let the OAuthError of the provider pass, so that the response is 503';
 
@@ -56,21 +55,8 @@ const LIMITS_MESSAGES: RouteRule = {
       const isSent = ({ calls }: { calls: string[] }) => first.calls.every((call) => calls.includes(call));
       const refused = await sendRecorded(subject, sent);
       if (isSent(refused)) throw new Error(`calls ${refused.calls} for a request that it refuses; ${LIMIT_THEM}`);
-      for (const [name, text] of otherSpellings(sent)) {
-        const other = await sendRecorded(subject, withParameter(sent, name, text));
-        if (other.result.status < 300 && isSent(other))
-          throw new Error(`${name}: calls ${other.calls} for another spelling of the domain; ${ONE_SPELLING}`);
-      }
     }),
 };
-
-/** The parameters that are email addresses, with their domain in the other case, in which it is the same domain. */
-function otherSpellings(sent: SentRequest): [name: string, text: string][] {
-  return Object.entries(parametersOf(sent)).flatMap(([name, text]): [string, string][] => {
-    const [, person, domain] = /^([^@\s]+@)([\w-]+\.[\w.-]*[a-z]{2,})$/.exec(`${text}`) ?? [];
-    return domain === undefined ? [] : [[name, `${person}${domain.toUpperCase()}`]];
-  });
-}
 
 const COUNTS_ONLY_SENT: RouteRule = {
   title: 'responds with 503 if its providers fail, and counts no message that was not sent',

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { wrongValues } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';
 import type { RouteKit } from '../kit.js';
 import { FOREIGN_ORGANIZATION, FOREIGN_ORIGIN, FOREIGN_SITE, ORIGIN, OWN_ORGANIZATION, SITE } from '../kit-registry.js';
@@ -9,7 +8,6 @@ import { undeclared } from '../rule.js';
 import { containsSecret, isLongText, textsIn } from '../secret-search.js';
 import { rowsWith } from '../stored-cells.js';
 
-const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 /** A time that the clock of the database or of the process gives, which do not stand still. */
 const TIME = /^\d{4}-\d\d-\d\d[T ]/;
 const COMMON_TEXTS = [OWN_ORGANIZATION, SITE, ORIGIN];
@@ -27,7 +25,7 @@ export function organizationRules({ callers, actsOn }: RouteKit): RouteRule[] {
   if (callers.length > 0 && actsOn === undefined) return [DECLARES_ACTS_ON];
   if (typeof actsOn === 'object') return [keepsApart('organization'), actsOnCustomer(actsOn.customer)];
   const others: Other[] = actsOn === 'own caller' ? ['organization', 'caller'] : ['organization'];
-  return others.flatMap((other) => [hides(other), keepsApart(other)]);
+  return others.map(keepsApart);
 }
 
 const DECLARES_ACTS_ON = undeclared(
@@ -36,27 +34,6 @@ const DECLARES_ACTS_ON = undeclared(
 );
 
 const ANOTHER = { organization: 'another organization', caller: 'another caller of its organization' };
-
-function hides(other: Other): RouteRule {
-  return {
-    title: `responds to what belongs to ${ANOTHER[other]} as to what does not exist`,
-    async check(subject) {
-      const [one, two] = [await subject.create(), await subject.create()];
-      if (!namesOrganization(subject, one)) return;
-      for (const name of differingTexts(parametersOf(one), parametersOf(two))) {
-        const own = await subject.create();
-        const value = `${parametersOf(own)[name]}`;
-        if (subject.environment.isCustomer(value))
-          throw new Error(`${name}: names a customer; declare actsOn: { customer: '${name}' } in the test`);
-        const unknown = withParameter(own, name, unknownValue(subject, own, name));
-        const ofOwn = statusOf(await subject.send(await sentBy(other, subject, own)));
-        const ofUnknown = statusOf(await subject.send(await sentBy(other, subject, unknown)));
-        if (ofOwn !== ofUnknown)
-          throw new Error(`${name}: of ${ANOTHER[other]} ${ofOwn}\nunknown ${ofUnknown}\n${LOOK_UP[other]}`);
-      }
-    },
-  };
-}
 
 function keepsApart(other: Other): RouteRule {
   return {
@@ -114,14 +91,6 @@ function actsOnCustomer(parameter: string): RouteRule {
       );
     },
   };
-}
-
-/** A value that nothing has: of the same form, and accepted by the rules of the body. */
-function unknownValue(subject: RouteSubject, sent: SentRequest, name: string): string {
-  const value = `${parametersOf(sent)[name]}`;
-  if (UUID.test(value)) return value.replace(UUID, randomUUID());
-  const isInBody = sent.body !== undefined && name in sent.body;
-  return wrongValues(isInBody ? subject.body : undefined, parametersOf(sent), name, 1)[0] ?? value;
 }
 
 /** Whether the caller, the client or a parameter belongs to an organization. */

@@ -1,20 +1,14 @@
 import { CustomerService } from '@customer-authorization/service/grant';
 import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule } from '../grant-subject.js';
-import { BARE_SITE, OWN_ORGANIZATION } from '../kit-registry.js';
+import { OWN_ORGANIZATION } from '../kit-registry.js';
 import { withoutDatabase } from '../race.js';
-import { withHeaders, withParameter } from '../request.js';
 import { type Method, replaceMethod, thenRestore } from '../shared-patch.js';
 
-/** The response to a valid token request. */
-export function tokenRules({ settings, groups }: GrantMetadata): GrantRule[] {
-  return [VALID, IN_OUTAGE, COOKIES, ...(settings ? [WITHOUT_SETTINGS] : []), ...(groups ? [CUSTOMER_OF_GROUP] : [])];
+/** The response to a valid token request, beyond its success. */
+export function tokenRules({ groups }: GrantMetadata): GrantRule[] {
+  return [IN_OUTAGE, COOKIES, ...(groups ? [IN_GROUP] : [])];
 }
-
-const VALID: GrantRule = {
-  title: 'gives a token for a valid request, as the OpenAPI document describes',
-  check: async (subject) => subject.expectSuccess(await subject.create()),
-};
 
 const IN_OUTAGE: GrantRule = {
   title: 'does not respond with invalid_grant to a valid request while the database is unavailable',
@@ -45,22 +39,10 @@ const COOKIES: GrantRule = {
   },
 };
 
-const WITHOUT_SETTINGS: GrantRule = {
-  title: 'responds by the protocol to a client without settings in the registry',
-  check: async (subject) => subject.send(withParameter(await subject.create(), 'client_id', BARE_SITE)),
-};
-
-const CUSTOMER_OF_GROUP: GrantRule = {
-  title: 'gives each group a customer of its own, because it declares `groups`',
+const IN_GROUP: GrantRule = {
+  title: 'gives a customer of the group, because it declares `groups`',
   async check(subject) {
-    const { cookie } = await subject.environment.newCustomer();
-    const customers = new Set<string>();
-    for (const group of ['/sales', '/support']) {
-      const sent = withHeaders(await subject.create(), { cookie });
-      const path = `/v2/customer/${OWN_ORGANIZATION}${group}/token`;
-      customers.add((await subject.expectSuccess({ ...sent, path, route: path })).body.entity_id);
-    }
-    if (customers.size < 2)
-      throw new Error('one customer in two groups; find or create it in `groupId` of the request');
+    const path = `/v2/customer/${OWN_ORGANIZATION}/sales/token`;
+    await subject.expectSuccess({ ...(await subject.create()), path, route: path });
   },
 };

@@ -1,12 +1,19 @@
-import { describe, expect, it } from 'vitest';
-import { failuresOf, failuresOfRoute } from '../support/failures-of.js';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { failureOf, type Opened, open } from '../support/failures-of.js';
+import { makeMistake } from '../support/mistake.js';
 import { MISTAKES } from '../support/mistakes.js';
 
-describe('the conformance kit finds the mistake of an author that', () => {
-  it.each(MISTAKES)('$mistake', async ({ rule, failure, grant, route }) => {
-    const ofGrant = grant ? await failuresOf(grant.grant, grant, rule) : {};
-    const ofRoute = route ? await failuresOfRoute(route.route, route, rule) : {};
-    const [found = 'the rules passed'] = Object.values({ ...ofGrant, ...ofRoute });
-    expect(found).toMatch(failure);
+describe.each(MISTAKES)('the conformance kit finds that $subject', ({ tested, rows }) => {
+  let opened: Opened | undefined;
+  beforeAll(async () => {
+    makeMistake(rows[0]?.[0]);
+    opened = await open(tested());
+  });
+  afterEach(() => makeMistake());
+  afterAll(() => opened?.subject.close());
+
+  it.each(rows)('%s (rule: %s)', async (mistake, rule, failure, omitted) => {
+    makeMistake(mistake);
+    expect(await failureOf(opened as Opened, rule, omitted)).toMatch(failure);
   });
 });

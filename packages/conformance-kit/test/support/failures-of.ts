@@ -6,31 +6,63 @@ import type { Rule } from '../../src/rule.js';
 import { grantRules, routeRules } from '../../src/rules/all.js';
 import type { Subject } from '../../src/subject.js';
 
-/** The failures of rules, by their titles. */
-export type Failures = Record<string, string>;
+export type TestedGrant = { grant: Type } & GrantKit;
+export type TestedRoute = { route: string } & RouteKit;
 
-/** The failures of the rules that a grant breaks. With `rule`, only of rules with this text in their titles. */
-export async function failuresOf(grant: Type, kit: GrantKit, rule = ''): Promise<Failures> {
-  return failuresIn(await GrantSubject.open(grant, kit), grantRules(grantMetadataOf(grant), kit), rule);
+/** A grant or a route in a service that runs. */
+export interface Opened {
+  subject: Subject;
+  /** The rules for its test, in which an option may be omitted. */
+  rules(omitted?: string): Rule<Subject>[];
 }
 
-/** As `failuresOf`, for a route. */
-export async function failuresOfRoute(name: string, kit: RouteKit, rule = ''): Promise<Failures> {
-  return failuresIn(await RouteSubject.open(name, kit), routeRules(name, kit), rule);
+export async function open(tested: TestedGrant | TestedRoute): Promise<Opened> {
+  return 'grant' in tested ? openGrant(tested) : openRoute(tested);
 }
 
-async function failuresIn<Tested extends Subject>(subject: Tested, rules: Rule<Tested>[], text: string) {
-  const failures: Failures = {};
+async function openGrant({ grant, ...kit }: TestedGrant): Promise<Opened> {
+  const subject = await GrantSubject.open(grant, kit);
+  const rules = (omitted?: string) => grantRules(grantMetadataOf(grant), without(kit, omitted));
+  return { subject, rules: rules as Opened['rules'] };
+}
+
+async function openRoute({ route, ...kit }: TestedRoute): Promise<Opened> {
+  const subject = await RouteSubject.open(route, kit);
+  const rules = (omitted?: string) => routeRules(route, without(kit, omitted));
+  return { subject, rules: rules as Opened['rules'] };
+}
+
+/** The failure of the only rule with a text in its title. */
+export async function failureOf({ subject, rules }: Opened, text: string, omitted?: string): Promise<string> {
+  const [rule, ...others] = rules(omitted).filter(({ title }) => title.includes(text));
+  if (!rule || others.length > 0) throw new Error(`${others.length + (rule ? 1 : 0)} rules with ${text}`);
+  return (await messageOf(subject.check(rule))) ?? 'the rule passed';
+}
+
+/** The failures of all rules, by their titles. */
+export async function failuresOf(tested: TestedGrant | TestedRoute): Promise<Record<string, string>> {
+  const { subject, rules } = await open(tested);
+  const failures: Record<string, string> = {};
+  const note = async (title: string, work: Promise<unknown>) => {
+    const message = await messageOf(work);
+    if (message !== undefined) failures[title] = message;
+  };
   try {
-    await subject.prepare().catch((error: Error) => {
-      failures.prepare = error.message;
-    });
-    for (const rule of failures.prepare ? [] : rules.filter(({ title }) => title.includes(text)))
-      await subject.check(rule).catch((error: Error) => {
-        failures[rule.title] = error.message;
-      });
+    await note('prepare', subject.prepare());
+    for (const rule of rules()) await note(rule.title, subject.check(rule));
     return failures;
   } finally {
     await subject.close();
   }
 }
+
+const without = <Kit extends object>(kit: Kit, omitted?: string): Kit => ({
+  ...kit,
+  ...(omitted !== undefined && { [omitted]: undefined }),
+});
+
+const messageOf = (work: Promise<unknown>): Promise<string | undefined> =>
+  work.then(
+    () => undefined,
+    (error: Error) => error.message,
+  );

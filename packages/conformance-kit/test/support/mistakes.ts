@@ -1,232 +1,242 @@
-import type { Type } from '@nestjs/common';
-import type { GrantKit, RouteKit } from '../../src/kit.js';
-import { NOTES, NOTES_FORM, notes } from './notes.js';
-import { PHONE, PHONE_FORM, phoneCode } from './phone-code.js';
+import type { TestedGrant, TestedRoute } from './failures-of.js';
+import { makes } from './mistake.js';
+import { notes } from './notes.js';
+import { PHONE_FORM, phoneCode } from './phone-code.js';
 import { pollingGrant } from './polling.grant.js';
 import { signedPass } from './signed-pass.grant.js';
-import { type Behavior, grantThat, sound, type TicketRequest } from './ticket.grant.js';
+import { grantThat, sound } from './ticket.grant.js';
+import { voucher } from './voucher.js';
 
-/** A mistake of an author, and the rule that finds it. */
-type Row = [mistake: string, rule: string, failure: RegExp];
+/** A mistake of an author, the rule that finds it, and the option that a test omits if this is the mistake. */
+export type Row = [mistake: string, rule: string, failure: RegExp, omitted?: string];
+
+/** A grant or a route, and its mistakes. It reads the first one when its classes are declared, and each one when it runs. */
+interface Mistakes {
+  subject: string;
+  tested: () => TestedGrant | TestedRoute;
+  rows: Row[];
+}
 
 const FORGED = 'refuses a JWT';
-const RACED = 'tokens to concurrent requests on two processes';
+const RACED = 'to concurrent requests on two processes';
 const POLLED = 'answers polls by RFC 8628';
 const UPSTREAM = 'if the real system fails';
 const MESSAGES = 'too many messages';
 const FAILING = 'if its providers fail';
 const SECRET = 'shows the secret of a message';
-const HIDES = 'of its organization as to what does not exist';
-const APART = 'shows and changes nothing of another';
+const HOSTILE = 'unusual texts';
+const OF_COLLEAGUE = 'shows and changes nothing of another caller';
+const AWAITED = 'sets the identity cookies'; // any rule that sends a request
 
-const PASS_ROWS: Row[] = [
-  ['checks no signature', FORGED, /^pass: without its signature: gets a token/],
-  ['accepts unsigned passes', FORGED, /^pass: with the algorithm none: gets a token/],
-  ['takes the key from the pass', FORGED, /^pass: signed with another key in its own header: gets a token/],
-  ['takes the public key as a secret', FORGED, /^pass: signed by HMAC with the public key: gets a token/],
-  [
-    'accepts the keys of all organizations',
-    'the proof of another organization',
-    /gets a token; store the organization/,
-  ],
-  ['counts by SELECT and UPDATE', RACED, /^([4-9]|1\d|20) of 20 got a token; redeem the proof by/],
-  ['counts in memory', 'none to a further request on any process', /^another process gave a further token/],
-];
-
-const POLLING_ROWS: Row[] = [
-  ['never slows a poll down', POLLED, /^a poll within 5 s of the last one; store the time of the last poll/],
-  ['creates a customer for a poll', POLLED, /^the first poll: an error response after a customer was created/],
-  ['creates a customer in its start route', POLLED, /^a customer exists before the confirmation/],
-  ['redeems a proof twice', POLLED, /^a second use: not refused with 400 invalid_grant/],
-];
-
-const VIA_UPSTREAM: Row[] = [
-  ['has no time-out', UPSTREAM, /^the system does not respond; give the call a time-out.*: no response within 10 s/],
-  ['lets a failed connection be a 500', UPSTREAM, /^500 if the system closes the connection/],
-  ['ignores the status', UPSTREAM, /^200 if the system responds with 500/],
-];
-
-const PHONE_ROWS: Row[] = [
-  ['names no grant', 'names its grant', /^add \{ grant: '…' \} to @ClientRequest/],
-  [
-    'limits only the network',
-    MESSAGES,
-    /^200 after 30 requests for the same text; take from a limit for the recipient/,
-  ],
-  ['creates codes with Math.random', 'Math.random()', /repeats when Math\.random\(\) repeats its numbers/],
-  ['logs the code', SECRET, /^the log discloses \d{6}/],
-  ['responds with the code', SECRET, /^the response has all of the message, which so proves nothing: \d{6}/],
-  [
-    'says whether a phone is known',
-    'an unknown address the same',
-    /^phone: a known address gets .*known: true\nan unk/,
-  ],
-  ['does not await its message', 'awaits each call', /: an error that no code catches; await each promise/],
-  ['counts messages that were not sent', FAILING, /^429 after failures of the provider; call `giveBack\(\)`/],
-  ['reports success although the message failed', FAILING, /^200 after a failure of the provider; let the OAuthError/],
-];
-
-const EMAIL_ROWS: Row[] = [
-  ['counts each spelling', MESSAGES, /for another spelling of the domain; take from the limit/],
-];
-
-type Notes = [kind: keyof ReturnType<typeof notes>, route: string, caller: 'customer' | 'agent', ...Row];
-const LIST = `GET ${NOTES}`;
-const ONE = `GET ${NOTES}/{id}`;
-const NOTES_ROWS: Notes[] = [
-  [
-    'list',
-    LIST,
-    'customer',
-    'shows notes of a colleague',
-    `${APART} caller`,
-    /^shows note-\d+ of another caller of its/,
-  ],
-  [
-    'list',
-    LIST,
-    'agent',
-    'shows notes of everyone',
-    `${APART} organization`,
-    /^shows note-\d+ of another organization/,
-  ],
-  [
-    'get',
-    ONE,
-    'agent',
-    'shows notes of a colleague',
-    HIDES,
-    /^id: of another caller of its organization 200\nunknown 404/,
-  ],
-  ['list', LIST, 'customer', 'writes in a GET', 'changes no row', /^changes the row kit_note/],
-  ['list', LIST, 'customer', 'lists all rows', 'at most 20 rows', /^26 rows; read at most 20 by LIMIT/],
-  ['get', ONE, 'customer', 'fails for an odd id', 'unusual texts', /^id: "%\w*": status 500/],
-  [
-    ...(['delete', `DELETE ${NOTES}/{id}`, 'customer', 'deletes notes of everyone'] as const),
-    ...[`${APART} caller`, /^changes a row of another caller of its organization/],
-  ] as unknown as Notes,
-  [
-    ...(['ofCustomer', `POST ${NOTES}/of/{customer}`, 'agent', 'does not look up the customer'] as const),
-    ...['refuses a customer of another', /^for another organization's customer 204\nfor no customer 204/],
-  ] as unknown as Notes,
-  [
-    'add',
-    `POST ${NOTES}`,
-    'customer',
-    'erases nothing',
-    'no row of an erased customer',
-    /^kit_note\.owner: has the id/,
-  ],
-  [
-    'add',
-    `POST ${NOTES}`,
-    'customer',
-    'admits agents',
-    'without a bearer token',
-    /^an agent's token: not refused with 401/,
-  ],
-];
-
-const VALID = { ticket: '123456' };
-
-/** A grant that does something before it does what a correct one does. */
-function ticket(
-  act: (...parameters: Parameters<Behavior>) => unknown,
-  options: Parameters<typeof grantThat>[1] = {},
-  more: Partial<GrantKit> = {},
-): BrokenCase['grant'] {
-  const behaves: Behavior = async (request, customers) => {
-    const changed = (await act(request, customers)) as object | undefined;
-    return { ...(await sound(request, customers)), ...changed };
+/** A grant whose ticket any caller knows. */
+function ticket(options = {}): TestedGrant {
+  const provided = grantThat(async (request, customers) => {
+    const { body, groupId } = request;
+    const organizationId = body.organization_id;
+    if (makes('sets no identity cookies'))
+      return customers.findOrCreateForBrowser(undefined, { organizationId, groupId });
+    if (makes('has one customer for all groups')) return customers.create(organizationId);
+    if (makes('relies on an optional parameter') && body.redirect_uri === undefined) throw new TypeError('no URL');
+    if (makes('accepts any ticket')) body.ticket = '123456';
+    if (makes('rejects a promise that nothing awaits')) void Promise.reject(new Error('a provider is away'));
+    if (makes('throws in a timer'))
+      setImmediate(() => {
+        throw new Error('a timer');
+      });
+    return sound(request, customers);
+  }, options);
+  return {
+    ...provided,
+    valid: () => ({ ticket: '123456', redirect_uri: 'https://kit.example/' }),
+    forged: () => [{ ticket: '654321' }],
+    anyOrganization: true,
   };
-  const kit = { valid: () => VALID, forged: () => [{ ticket: '654321' }], anyOrganization: true, ...more };
-  return { ...grantThat(behaves, options), ...kit };
 }
 
-const findsBrowser: Behavior = ({ body, groupId }, customers) =>
-  customers.findOrCreateForBrowser(undefined, { organizationId: body.organization_id, groupId });
-const inNoGroup: Behavior = ({ body }, customers) => customers.create(body.organization_id);
-const needsRedirect = ({ body }: TicketRequest) => {
-  if (body.redirect_uri === undefined) throw new TypeError('no redirect_uri');
-};
-const acceptsAll = ({ body }: TicketRequest) => Object.assign(body, VALID);
-const nothingAwaited = () => void Promise.reject(new Error('a provider is away'));
-const throwsLater = () => void setImmediate(() => expectNever());
-const expectNever = () => {
-  throw new Error('a timer');
-};
-const withRedirect = () => ({ ...VALID, redirect_uri: 'https://kit.example/' });
-
-const TICKET_ROWS: [...Row, grant: BrokenCase['grant']][] = [
-  ['sets no identity cookies', 'sets the identity cookies', /^call `browser\.setCookie`/, ticket(findsBrowser)],
-  ['has one customer for all groups', 'each group a customer', /^status 500/, ticket(inNoGroup, { groups: true })],
-  [
-    ...(['relies on an optional parameter', 'optional parameters', /^without redirect_uri: status 500/] as const),
-    ticket(needsRedirect, {}, { valid: withRedirect }),
-  ],
-  ['accepts any ticket', 'each forged proof', /^the forged proof .* gets a token; check the proof/, ticket(acceptsAll)],
-  ['is not tested with forged proofs', 'declares `forged`', /^return forged proofs/, withoutForged(ticket(() => {}))],
-  [
-    'rejects a promise that nothing awaits',
-    'valid request',
-    /no code catches; await.*a provider is/,
-    ticket(nothingAwaited),
-  ],
-  ['throws in a timer', 'valid request', /no code catches; await.*a timer/, ticket(throwsLater)],
-];
-
-function withoutForged(grant: BrokenCase['grant']): BrokenCase['grant'] {
-  const { forged: _forged, ...others } = grant as { grant: Type } & GrantKit;
-  return others;
-}
-
-const PERSON_ROWS: Row[] = [
-  [
-    'trusts the phone of the request',
-    'phone or email address of another proof',
-    /^phone: the address of another proof: gets a token; store the address/,
-  ],
-  [
-    'creates a customer for each proof',
-    'a person one customer',
-    /^another customer for the same person; get the customer/,
-  ],
-];
-
-/** A grant or a route with a mistake. */
-export interface BrokenCase {
-  mistake: string;
-  rule: string;
-  failure: RegExp;
-  grant?: { grant: Type } & GrantKit;
-  route?: { route: string } & RouteKit;
-}
-
-const emailForm = {
-  ...PHONE_FORM,
-  recipientOf: (person: number) => `person.${10_000 + person}@example.com`,
-  recipient: /^[\w.@]{1,64}$/,
-};
-const casesOf = (rows: Row[], more: (mistake: string) => Pick<BrokenCase, 'grant' | 'route'>): BrokenCase[] =>
-  rows.map(([mistake, rule, failure]) => ({ mistake, rule, failure, ...more(mistake) }));
-const phoneRoute = (mistake: string, form = PHONE_FORM) => ({
-  route: { route: PHONE, ...phoneCode(mistake, form).routeKit },
-});
-
-/** Each mistake, which the rule of its row finds. */
-export const MISTAKES: BrokenCase[] = [
-  ...TICKET_ROWS.map(([mistake, rule, failure, grant]) => ({ mistake, rule, failure, ...(grant && { grant }) })),
-  ...casesOf(PERSON_ROWS, (mistake) => {
-    const { grant, grantKit } = phoneCode(mistake);
-    return { grant: { grant, ...grantKit } };
-  }),
-  ...casesOf(PASS_ROWS, (mistake) => ({ grant: signedPass(mistake) })),
-  ...casesOf(POLLING_ROWS, (mistake) => ({ grant: pollingGrant(mistake) })),
-  ...casesOf(VIA_UPSTREAM, (mistake) => phoneRoute(mistake, { ...PHONE_FORM, hasUpstream: true })),
-  ...casesOf(PHONE_ROWS, (mistake) => phoneRoute(mistake)),
-  ...casesOf(EMAIL_ROWS, (mistake) => phoneRoute(mistake, emailForm)),
-  ...NOTES_ROWS.map(([kind, name, caller, mistake, rule, failure]) => {
-    const form = { ...NOTES_FORM, caller, isOfOrganization: mistake === 'shows notes of everyone' };
-    return { mistake, rule, failure, route: { route: name, ...notes(mistake, form)[kind] } };
-  }),
+export const MISTAKES: Mistakes[] = [
+  {
+    subject: 'a ticket',
+    tested: ticket,
+    rows: [
+      ['sets no identity cookies', 'sets the identity cookies', /^call `browser\.setCookie`/],
+      ['relies on an optional parameter', 'optional parameters', /^without redirect_uri: status 500/],
+      ['accepts any ticket', 'each forged proof', /^the forged proof .* gets a token; check the proof/],
+      ['is not tested with forged proofs', 'declares `forged`', /^return forged proofs/, 'forged'],
+      ['rejects a promise that nothing awaits', AWAITED, /no code catches; await.*a provider is/],
+      ['throws in a timer', AWAITED, /no code catches; await.*a timer/],
+    ],
+  },
+  {
+    subject: 'a ticket for groups',
+    tested: () => ticket({ groups: true }),
+    rows: [['has one customer for all groups', 'gives a customer of the group', /^status 500/]],
+  },
+  {
+    subject: 'a code by phone',
+    tested: () => phoneCode().ofGrant,
+    rows: [
+      [
+        'trusts the phone of the request',
+        'phone or email address of another proof',
+        /^phone: the address of another proof: gets a token; store the address/,
+      ],
+      [
+        'creates a customer for each proof',
+        'a person one customer',
+        /^another customer for the same person; get the customer/,
+      ],
+      ['is not tested with a second proof', 'declares `again`', /^phone: declare `again`/, 'again'],
+    ],
+  },
+  {
+    subject: 'a signed pass',
+    tested: signedPass,
+    rows: [
+      ['checks no signature', FORGED, /^pass: without its signature: gets a token/],
+      ['accepts unsigned passes', FORGED, /^pass: with the algorithm none: gets a token/],
+      ['takes the key from the pass', FORGED, /^pass: signed with another key in its own header: gets a token/],
+      [
+        'accepts the keys of all organizations',
+        'the proof of another organization',
+        /gets a token; store the organization/,
+      ],
+      ['counts by SELECT and UPDATE', RACED, /^([4-9]|1\d|20) of 20 got a token; redeem the proof by/],
+      ['counts in memory', RACED, /^6 of 20 got a token; redeem the proof by/],
+    ],
+  },
+  {
+    subject: 'a polled proof',
+    tested: pollingGrant,
+    rows: [
+      ['never slows a poll down', POLLED, /^a poll within 5 s of the last one; store the time of the last poll/],
+      ['creates a customer for a poll', POLLED, /^the first poll: an error response after a customer was created/],
+      ['creates a customer in its start route', POLLED, /^a customer exists before the confirmation/],
+      ['redeems a proof twice', POLLED, /^a second use: not refused with 400 invalid_grant/],
+      ['is not tested with a pending proof', 'declares `pending`', /^pending: return/, 'pending'],
+    ],
+  },
+  {
+    subject: 'a voucher in a table of the team',
+    tested: () => voucher().ofGrant,
+    rows: [
+      ['stores the voucher in plain text', 'no proof in plain text', /^kit_voucher\.hash: has a proof in plain text/],
+      ['stores the longest text', 'limits the length', /kit_voucher\.hash: has a text of 200 characters in a varchar/],
+      ['creates a short voucher', 'refuses a short proof', /^voucher: the right value gets a token after 5 wrong ones/],
+      ['stores a hash of a short voucher', 'no hash of a short code', /^kit_voucher\.hash: has the hash of a short/],
+      ['creates the voucher with Math.random', 'Math.random()', /repeats when Math\.random\(\) repeats its numbers/],
+      ['erases nothing', 'no row of an erased customer', /^kit_voucher\.entity_id: has the id of an erased customer/],
+      ['fails to export rows', 'has an export', /^`exportRows` of a participant fails/],
+      ['exports the hash', 'has an export', /^the export has a secret or its hash: \w+; leave its column out/],
+      ['prints a secret of its route', 'discloses no secret', /^the log discloses [\w-]{43}: created/],
+      ['logs the voucher', 'discloses no secret', /^the log discloses [\w-]{43}: .*asked for/],
+      ['repeats the voucher in a hint', 'discloses no secret', /^an error response that discloses a secret: [\w-]{43}/],
+      ['fails for a name of an object', HOSTILE, /^voucher: "(__proto__|constructor|toString)": status 500/],
+      ['ignores the client', 'only to the client', /^another client: gets a token; store the client/],
+      ['ignores the expiry', 'after the lifetime', /^after its lifetime of 300 s: gets a token/],
+      ['redeems by SELECT and UPDATE', RACED, /^([2-9]|1\d|20) of 20 got a token; redeem the proof by/],
+      ['redeems again and again', 'none to a further request', /^redeem the proof by .* declare uses: 'unlimited'/],
+      ['revives in a purge', 'after the deletion of expired rows', /^a proof that was used up 270 s ago: gets a token/],
+      ['calls each error invalid', 'while the database is unavailable', /^let each error of `Database` pass/],
+      ['creates a customer before it refuses', AWAITED, /^an error response after a customer was created/],
+    ],
+  },
+  {
+    subject: 'a voucher whose body has no limit and no type',
+    tested: () => voucher().ofGrant,
+    rows: [
+      ['accepts any value', HOSTILE, /^voucher: 7: status 500/],
+      ['accepts any value', 'limits the length', /^voucher: its rules accept 10000 characters; give it the @MaxLength/],
+    ],
+  },
+  {
+    subject: 'a voucher without a lifetime',
+    tested: () => voucher().ofGrant,
+    rows: [['declares no lifetime', 'declares the lifetime', /^declare `lifetime` in @GrantType/]],
+  },
+  {
+    subject: 'a voucher that nothing ends',
+    tested: () => voucher().ofGrant,
+    rows: [
+      ['ignores the end', 'bearer token that created the proof', /^a proof of a caller whose bearer token has ended/],
+      [
+        'ignores the end',
+        'whose sessions ended',
+        /^a token after the sessions of the customer ended; declare endsWith/,
+      ],
+    ],
+  },
+  {
+    subject: 'a route that calls a system',
+    tested: () => phoneCode({ ...PHONE_FORM, hasUpstream: true }).ofRoute,
+    rows: [
+      ['has no time-out', UPSTREAM, /^the system does not respond; give the call a time-out.*: no response within/],
+      ['lets a failed connection be a 500', UPSTREAM, /^500 if the system closes the connection/],
+      ['ignores the status', UPSTREAM, /^200 if the system responds with 500/],
+    ],
+  },
+  {
+    subject: 'a route that sends a code',
+    tested: () => phoneCode().ofRoute,
+    rows: [
+      ['limits only the network', MESSAGES, /^200 after 30 requests for the same text; take from a limit for/],
+      ['creates codes with Math.random', 'Math.random()', /repeats when Math\.random\(\) repeats its numbers/],
+      ['logs the code', SECRET, /^the log discloses \d{6}/],
+      ['responds with the code', SECRET, /^the response has all of the message, which so proves nothing: \d{6}/],
+      [
+        'says whether a phone is known',
+        'an unknown address the same',
+        /^phone: a known address gets .*known: true\nan/,
+      ],
+      ['does not await its message', 'awaits each call', /: an error that no code catches; await each promise/],
+      ['counts messages that were not sent', FAILING, /^429 after failures of the provider; call `giveBack\(\)`/],
+      ['reports success although the message failed', FAILING, /^200 after a failure of the provider; let the OAuth/],
+    ],
+  },
+  {
+    subject: 'a route that sends a code for any client',
+    tested: () => phoneCode().ofRoute,
+    rows: [['names no grant', 'names its grant', /^add \{ grant: '…' \} to @ClientRequest/]],
+  },
+  {
+    subject: 'a route with a list',
+    tested: () => notes().list,
+    rows: [
+      ['shows notes of a colleague', OF_COLLEAGUE, /^shows note-\d+ of another caller of its/],
+      ['shows notes of everyone', 'nothing of another organization', /^shows note-\d+ of another organization/],
+      ['writes in a GET', 'changes no row', /^changes the row kit_note/],
+      ['lists all rows', 'at most 20 rows', /^26 rows; read at most 20 by LIMIT/],
+      ['is not tested with many rows', 'declares `list`', /^declare list: \{ add, most \}/, 'list'],
+      ['is not tested with another caller', 'declares `actsOn`', /^actsOn: declare 'own caller'/, 'actsOn'],
+    ],
+  },
+  {
+    subject: 'a route with a path parameter',
+    tested: () => notes().get,
+    rows: [['fails for an odd id', HOSTILE, /^id: "%\w*": status 500/]],
+  },
+  {
+    subject: 'a route without content',
+    tested: () => notes().delete,
+    rows: [['deletes notes of everyone', OF_COLLEAGUE, /^changes a row of another caller of its organization/]],
+  },
+  {
+    subject: 'a route about a customer',
+    tested: () => notes().ofCustomer,
+    rows: [
+      ['does not look up the customer', 'refuses a customer of another', /^for another organization's customer 204\n/],
+    ],
+  },
+  {
+    subject: 'a route of agents',
+    tested: () => notes().ofCustomer,
+    rows: [['needs another scope', 'an agent without its scope', /^not refused with 403/]],
+  },
+  {
+    subject: 'a route that adds a row',
+    tested: () => notes().add,
+    rows: [
+      ['admits agents', 'without a bearer token', /^an agent's token: not refused with 401/],
+      ['erases nothing', 'no row of an erased customer', /^kit_note\.owner: has the id/],
+    ],
+  },
 ];

@@ -23,8 +23,10 @@ import { type Columns, CreateTables } from '../../../../src/migrations/schema.js
 import type { Random } from '../../../../test/fuzz/random.js';
 import type { RouteKit } from '../../src/kit.js';
 import type { TestEnvironment } from '../../src/test-environment.js';
+import type { TestedRoute } from './failures-of.js';
+import { makes } from './mistake.js';
 
-export const NOTES = '/v2/customer/kit_notes';
+const NOTES = '/v2/customer/kit_notes';
 const MAX_ROWS = 20;
 
 @Entity('kit_note')
@@ -84,25 +86,24 @@ export interface NotesForm {
   isList: boolean;
 }
 
-export const NOTES_FORM: NotesForm = { caller: 'customer', isOfOrganization: false, hasContent: false, isList: true };
+const NOTES_FORM: NotesForm = { caller: 'customer', isOfOrganization: false, hasContent: false, isList: true };
 const SCOPE = 'notes:all';
 
-type Kits = Record<'add' | 'list' | 'get' | 'delete' | 'ofCustomer', RouteKit>;
+type NotesRoutes = Record<'add' | 'list' | 'get' | 'delete' | 'ofCustomer', TestedRoute>;
 
 /** Routes with a path parameter, a list and no content, for notes in a table of the team. */
-export function notes(mistake?: string, form = NOTES_FORM): Kits {
+export function notes(form = NOTES_FORM): NotesRoutes {
   const { caller, isOfOrganization, hasContent } = form;
-  const has = (name: string) => mistake === name;
   const ofAgents = AgentGuard(SCOPE) as unknown as typeof CustomerGuard;
   const ofCaller = caller === 'customer' ? CustomerGuard : ofAgents;
-  const guard = has('admits agents') ? (BearerGuard as unknown as typeof CustomerGuard) : ofCaller;
+  const guard = makes('admits agents') ? (BearerGuard as unknown as typeof CustomerGuard) : ofCaller;
   const ownerOf = (principal: CustomerPrincipal | AgentPrincipal) =>
     principal.kind === 'customer' ? principal.entityId : principal.agentId;
   const seenBy = (principal: CustomerPrincipal | AgentPrincipal) => ({
     ...(!isOfOrganization &&
-      !has('shows notes of a colleague') &&
-      !has('shows notes of everyone') && { owner: ownerOf(principal) }),
-    ...(!has('shows notes of everyone') && { organizationId: principal.organizationId }),
+      !makes('shows notes of a colleague') &&
+      !makes('shows notes of everyone') && { owner: ownerOf(principal) }),
+    ...(!makes('shows notes of everyone') && { organizationId: principal.organizationId }),
   });
 
   @PublicController('v2/customer/kit_notes')
@@ -129,8 +130,8 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
     @ApiRoute({ summary: 'List notes', response: NotesResponse })
     async list(@Caller(guard) principal: CustomerPrincipal): Promise<NotesResponse> {
       const where = seenBy(principal);
-      if (has('writes in a GET')) await this.notes.increment(where, 'reads', 1);
-      const take = has('lists all rows') ? {} : { take: MAX_ROWS };
+      if (makes('writes in a GET')) await this.notes.increment(where, 'reads', 1);
+      const take = makes('lists all rows') ? {} : { take: MAX_ROWS };
       const rows = await this.notes.find({ where, order: { id: 'DESC' }, ...take });
       return { texts: rows.map(({ text }) => text) };
     }
@@ -138,7 +139,7 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
     @Get(':id')
     @ApiRoute({ summary: 'Get a note', response: NoteBody, errors: ['404 not_found'] })
     async get(@Caller(guard) principal: CustomerPrincipal, @Param('id') id: string): Promise<NoteBody> {
-      if (has('fails for an odd id') && id.includes('%')) throw new TypeError('no id');
+      if (makes('fails for an odd id') && id.includes('%')) throw new TypeError('no id');
       const note = UUID.test(id) ? await this.notes.findOneBy({ id, ...seenBy(principal) }) : null;
       if (!note) throw OAuthError.notFound();
       return { text: note.text };
@@ -149,7 +150,7 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
     @ApiRoute({ summary: 'Delete a note' })
     async delete(@Caller(guard) principal: CustomerPrincipal, @Param('id') id: string): Promise<object | undefined> {
       if (UUID.test(id))
-        await this.notes.delete({ id, ...(has('deletes notes of everyone') ? {} : seenBy(principal)) });
+        await this.notes.delete({ id, ...(makes('deletes notes of everyone') ? {} : seenBy(principal)) });
       return hasContent ? {} : undefined;
     }
 
@@ -157,12 +158,12 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
     @HttpCode(204)
     @ApiRoute({ summary: 'Add a note about a customer', errors: ['404 not_found'] })
     async ofCustomer(
-      @Caller(AgentGuard(SCOPE)) { organizationId }: AgentPrincipal,
+      @Caller(AgentGuard(makes('needs another scope') ? 'notes:all:other' : SCOPE)) { organizationId }: AgentPrincipal,
       @Param('customer') customer: string,
       @ValidatedBody(NoteBody) { text }: NoteBody,
     ): Promise<void> {
       const found = UUID.test(customer) && (await this.customers.find(customer, organizationId));
-      if (!found && !has('does not look up the customer')) throw OAuthError.notFound();
+      if (!found && !makes('does not look up the customer')) throw OAuthError.notFound();
       await this.notes.insert({
         id: newId(),
         owner: customer.slice(0, 64),
@@ -178,7 +179,7 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
     constructor(@InjectRepository(Note) private readonly notes: Repository<Note>) {}
 
     onErase = async (owner: string): Promise<void> => {
-      if (!has('erases nothing')) await this.notes.delete({ owner });
+      if (!makes('erases nothing')) await this.notes.delete({ owner });
     };
 
     exportRows = async (owner: string): Promise<ExportedRows> => ({
@@ -211,9 +212,10 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
     return { headers, path: `${NOTES}/${await add(environment, headers)}` };
   };
   return {
-    add: { ...common, valid: () => ({ body: { text: text() } }) },
+    add: { ...common, route: `POST ${NOTES}`, valid: () => ({ body: { text: text() } }) },
     list: {
       ...common,
+      route: `GET ${NOTES}`,
       valid: async (environment) => {
         const headers = await bearerOf(environment);
         await add(environment, headers);
@@ -221,10 +223,11 @@ export function notes(mistake?: string, form = NOTES_FORM): Kits {
       },
       list: { add: ({ headers }, environment) => add(environment, headers ?? {}), most: MAX_ROWS },
     },
-    get: { ...common, valid: withNote },
-    delete: { ...common, valid: withNote },
+    get: { ...common, route: `GET ${NOTES}/{id}`, valid: withNote },
+    delete: { ...common, route: `DELETE ${NOTES}/{id}`, valid: withNote },
     ofCustomer: {
       ...common,
+      route: `POST ${NOTES}/of/{customer}`,
       callers: ['agent'],
       agentScope: SCOPE,
       actsOn: { customer: 'customer' },

@@ -13,11 +13,13 @@ import {
 import { HttpCode, Injectable, Logger, Post, type Type } from '@nestjs/common';
 import { IsBoolean, IsInt, IsOptional, IsString, Matches } from 'class-validator';
 import type { Random } from '../../../../test/fuzz/random.js';
-import type { GrantKit, RouteKit } from '../../src/kit.js';
+import type { GrantKit } from '../../src/kit.js';
 import type { TestEnvironment } from '../../src/test-environment.js';
+import type { TestedGrant, TestedRoute } from './failures-of.js';
 import { grantOf } from './grant-of.js';
+import { makes } from './mistake.js';
 
-export const PHONE = 'POST /v2/customer/kit_phone';
+const PHONE = 'POST /v2/customer/kit_phone';
 
 /** How a correct route sends, and how a correct grant redeems. */
 export interface PhoneForm {
@@ -63,30 +65,26 @@ abstract class Sender {
 }
 
 /** Sends by HTTP. */
-function httpSender(mistake?: string): Type<Sender> {
+function httpSender(): Type<Sender> {
   @Injectable()
   class HttpSender extends Sender {
     private readonly url = process.env.KIT_SMS_URL ?? '';
 
     async send(to: string, text: string): Promise<void> {
       const body = JSON.stringify({ to, text });
-      const signal = mistake === 'has no time-out' ? null : AbortSignal.timeout(1_000);
+      const signal = makes('has no time-out') ? null : AbortSignal.timeout(1_000);
       const response = await fetch(this.url, { method: 'POST', body, signal }).catch((error) => {
-        if (mistake === 'lets a failed connection be a 500') throw error;
+        if (makes('lets a failed connection be a 500')) throw error;
         throw OAuthError.unavailable(error);
       });
-      if (!response.ok && mistake !== 'ignores the status')
-        throw OAuthError.unavailable(new Error('the sender failed'));
+      if (!response.ok && !makes('ignores the status')) throw OAuthError.unavailable(new Error('the sender failed'));
     }
   }
   return HttpSender;
 }
 
 /** A route sends a code to a phone, and a grant redeems it. */
-export function phoneCode(
-  mistake?: string,
-  form = PHONE_FORM,
-): { grant: Type; grantKit: GrantKit; routeKit: RouteKit } {
+export function phoneCode(form = PHONE_FORM): { ofGrant: TestedGrant; ofRoute: TestedRoute } {
   const { recipientOf, recipient, digits, guesses, lifetime, messages, anyClient, hasUpstream } = form;
   const limits: PhoneLimits = { kit_phone_network: '1000/600', kit_phone: `${messages}/600` };
   const known = new Set<string>();
@@ -123,8 +121,7 @@ export function phoneCode(
   };
 
   const controllerOf = (grant: Type) => {
-    const options = mistake === 'names no grant' ? {} : { grant: 'kit_phone' };
-    const spelled = (phone: string) => (mistake === 'counts each spelling' ? phone : phone.toLowerCase());
+    const options = makes('names no grant') ? {} : { grant: 'kit_phone' };
 
     @PublicController('v2/customer/kit_phone')
     class PhoneController {
@@ -140,33 +137,33 @@ export function phoneCode(
       async send(
         @ClientRequest(PhoneBody, options) { body, client, organization }: ClientRequest<PhoneBody>,
       ): Promise<PhoneResponse> {
-        const phone = spelled(body.phone);
+        const phone = body.phone.toLowerCase();
         this.limits.takeForNetwork('kit_phone_network');
-        const isLimited = mistake !== 'limits only the network';
+        const isLimited = !makes('limits only the network');
         const counted = isLimited ? this.limits.take('kit_phone', `${organization?.id} ${phone}`) : undefined;
         const { code, expiresIn } = await this.codes.issue(grant, {
           clientId: client.clientId,
           organizationId: `${organization?.id}`,
-          recipient: phone.toLowerCase(),
+          recipient: phone,
           digits,
         });
-        const random = mistake === 'creates codes with Math.random' ? `${Math.random()}`.slice(2, 8) : code;
-        if (mistake === 'logs the code') new Logger('Phone').log(`sent ${code}`);
+        const random = makes('creates codes with Math.random') ? `${Math.random()}`.slice(2, 8) : code;
+        if (makes('logs the code')) new Logger('Phone').log(`sent ${code}`);
         await this.sendCode(phone, random, counted);
         return {
-          expires_in: mistake === 'names its lifetime in milliseconds' ? expiresIn * 1_000 : expiresIn,
-          ...(mistake === 'says whether a phone is known' && { known: known.has(phone) }),
-          ...(mistake === 'responds with the code' && { code: `Your code: ${code}` }),
-          ...(mistake === 'creates codes with Math.random' && { code: random }),
+          expires_in: expiresIn,
+          ...(makes('says whether a phone is known') && { known: known.has(phone) }),
+          ...(makes('responds with the code') && { code: `Your code: ${code}` }),
+          ...(makes('creates codes with Math.random') && { code: random }),
         };
       }
 
       private async sendCode(phone: string, code: string, counted?: { giveBack(): void }): Promise<void> {
         const sending = this.sender.send(phone, `Your code: ${code}`);
-        if (mistake === 'does not await its message') return;
+        if (makes('does not await its message')) return;
         await sending.catch((error) => {
-          if (mistake !== 'counts messages that were not sent') counted?.giveBack();
-          if (mistake !== 'reports success although the message failed') throw error;
+          if (!makes('counts messages that were not sent')) counted?.giveBack();
+          if (!makes('reports success although the message failed')) throw error;
         });
       }
     }
@@ -180,9 +177,9 @@ export function phoneCode(
   ) => {
     const { phone, code } = request.body;
     const ofCode = [...sent].find(([, each]) => each === code)?.[0] ?? phone;
-    const recipient = mistake === 'trusts the phone of the request' ? ofCode : phone;
+    const recipient = makes('trusts the phone of the request') ? ofCode : phone;
     await codes.redeem(request, code, recipient.toLowerCase());
-    if (mistake === 'creates a customer for each proof') return customers.create(request.body.organization_id);
+    if (makes('creates a customer for each proof')) return customers.create(request.body.organization_id);
     return byKey.customerOf(request, 'phone', phone.toLowerCase());
   };
 
@@ -192,7 +189,7 @@ export function phoneCode(
     redeem,
     (grant) => ({
       controllers: [controllerOf(grant)],
-      providers: [{ provide: Sender, useClass: httpSender(mistake) }],
+      providers: [{ provide: Sender, useClass: httpSender() }],
       limits,
       customerKeyFile: 'KIT_PHONE_KEY_FILE',
     }),
@@ -225,13 +222,14 @@ export function phoneCode(
     return { phone, code: sent.get(phone.toLowerCase()) ?? sent.get(phone) };
   };
   return {
-    grant,
-    grantKit: {
+    ofGrant: {
+      grant,
       ...common,
       valid: (environment) => proofFor(recipientOf(person++), environment),
       again: ({ phone }, environment) => proofFor(`${phone}`, environment),
     },
-    routeKit: {
+    ofRoute: {
+      route: PHONE,
       ...common,
       callers: [],
       valid: ({ clientId: client_id, organizationId: organization_id }) => {

@@ -12,6 +12,7 @@ import { IsString, Matches } from 'class-validator';
 import type { GrantKit } from '../../src/kit.js';
 import { OWN_ORGANIZATION } from '../../src/kit-registry.js';
 import { grantOf, type Services } from './grant-of.js';
+import { makes } from './mistake.js';
 
 const INTERVAL_SECONDS = 5;
 
@@ -33,7 +34,7 @@ interface Polled {
 }
 
 /** A person confirms a proof, which then creates a customer. The proofs are in memory. */
-export function pollingGrant(mistake?: string): { grant: Type } & GrantKit & Required<Pick<GrantKit, 'pending'>> {
+export function pollingGrant(): { grant: Type } & GrantKit & Required<Pick<GrantKit, 'pending'>> {
   const proofs = new Map<string, Polled>();
   const start = (isConfirmed: boolean, organizationId = OWN_ORGANIZATION) => {
     const poll = randomSecret('base64url');
@@ -48,7 +49,7 @@ export function pollingGrant(mistake?: string): { grant: Type } & GrantKit & Req
     @Get()
     @ApiRoute({ summary: 'Start a poll', response: StartResponse })
     async start(): Promise<StartResponse> {
-      if (mistake === 'creates a customer in its start route') await this.customers.create(OWN_ORGANIZATION);
+      if (makes('creates a customer in its start route')) await this.customers.create(OWN_ORGANIZATION);
       return { poll: start(false) };
     }
   }
@@ -61,14 +62,12 @@ export function pollingGrant(mistake?: string): { grant: Type } & GrantKit & Req
     const organizationId = organization?.id ?? client.organizationId ?? '';
     const proof = proofs.get(body.poll);
     if (proof?.organizationId !== organizationId) throw OAuthError.invalidGrant('elsewhere');
-    if (proof.uses > (mistake === 'redeems a proof twice' ? 1 : 0)) throw OAuthError.invalidGrant('unknown');
+    if (proof.uses > (makes('redeems a proof twice') ? 1 : 0)) throw OAuthError.invalidGrant('unknown');
     if (!proof.isConfirmed) {
-      if (mistake === 'creates a customer for a poll') await customers.create(organizationId);
+      if (makes('creates a customer for a poll')) await customers.create(organizationId);
       const isEarly = clock.now() - proof.lastPoll < INTERVAL_SECONDS * 1_000;
       proof.lastPoll = clock.now();
-      throw isEarly && mistake !== 'never slows a poll down'
-        ? OAuthError.slowDown()
-        : OAuthError.authorizationPending();
+      throw isEarly && !makes('never slows a poll down') ? OAuthError.slowDown() : OAuthError.authorizationPending();
     }
     proof.uses++;
     return customers.create(organizationId);

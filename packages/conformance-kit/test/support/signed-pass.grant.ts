@@ -1,4 +1,3 @@
-import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
 import {
   GrantBody,
   type GrantRequest,
@@ -29,6 +28,7 @@ import type { GrantKit } from '../../src/kit.js';
 import { OWN_ORGANIZATION } from '../../src/kit-registry.js';
 import type { TestEnvironment } from '../../src/test-environment.js';
 import { grantOf, type Services } from './grant-of.js';
+import { makes } from './mistake.js';
 
 const ALG = 'ES256';
 const [OWN_KEYS, FOREIGN_KEYS] = [await generateKeyPair(ALG, { extractable: true }), await generateKeyPair(ALG)];
@@ -76,26 +76,20 @@ const READ = selectStatement<[id: string], { uses: number }>('SELECT uses FROM k
 const WRITE = writeStatement<[uses: number, id: string]>('UPDATE kit_pass_use SET uses = ? WHERE id = ?');
 
 /** A pass is a JWT that another system signs. It gives several tokens. */
-export function signedPass(mistake?: string, form = PASS_FORM): { grant: Type } & GrantKit {
+export function signedPass(form = PASS_FORM): { grant: Type } & GrantKit {
   const { uses, lifetime, isByKey } = form;
   const inMemory = new WeakMap<object, Map<string, number>>();
   let serial = 0;
 
   async function claimsOf(pass: string, issuer: JwtIssuer, { jwtProofs, clock }: Services) {
     const now = { currentDate: new Date(clock.now()) };
-    const [header, payload, signature] = pass.split('.');
-    if (mistake === 'checks no signature') return claims(decodeJwt(pass));
-    if (mistake === 'accepts unsigned passes' && headerOf(pass).alg === 'none') return claims(decodeJwt(pass));
-    if (mistake === 'takes the key from the pass') {
+    if (makes('checks no signature')) return claims(decodeJwt(pass));
+    if (makes('accepts unsigned passes') && headerOf(pass).alg === 'none') return claims(decodeJwt(pass));
+    if (makes('takes the key from the pass')) {
       const key = headerOf(pass).jwk;
       if (key) return claims((await jwtVerify(pass, await importJWK(key, ALG), now)).payload);
     }
-    if (mistake === 'takes the public key as a secret' && headerOf(pass).alg === 'HS256') {
-      const key = createPublicKey({ key: OWN_JWKS.keys[0] as JsonWebKey, format: 'jwk' });
-      const hmac = createHmac('sha256', key.export({ type: 'spki', format: 'pem' }).toString().trim());
-      if (hmac.update(`${header}.${payload}`).digest('base64url') === signature) return claims(decodeJwt(pass));
-    }
-    if (mistake === 'accepts the keys of all organizations') {
+    if (makes('accepts the keys of all organizations')) {
       const verified = await Promise.any(
         [OWN_JWKS, FOREIGN_JWKS].map((keys) => jwtVerify(pass, createLocalJWKSet(keys), now)),
       );
@@ -126,15 +120,16 @@ export function signedPass(mistake?: string, form = PASS_FORM): { grant: Type } 
       if (expiresAt.getTime() <= services.clock.now()) refuse();
       return;
     }
-    if (mistake === 'never expires') return services.uses.count(request, key, null);
-    if (mistake === 'counts by SELECT and UPDATE') {
+    if (makes('counts by SELECT and UPDATE')) {
+      Object.assign(request, { counted: {} });
       await services.database.execute(FIRST, [key, 0]);
       const [row] = await services.database.select(READ, [key]);
       if (!row || row.uses >= uses) refuse();
       await services.database.execute(WRITE, [(row?.uses ?? 0) + 1, key]);
       return;
     }
-    if (mistake === 'counts in memory') {
+    if (makes('counts in memory')) {
+      Object.assign(request, { counted: {} });
       const counts = inMemory.get(processKey) ?? new Map<string, number>();
       inMemory.set(processKey, counts);
       counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -144,17 +139,15 @@ export function signedPass(mistake?: string, form = PASS_FORM): { grant: Type } 
     return services.uses.count(request, key, expiresAt);
   }
 
-  const ownTable = mistake === 'counts by SELECT and UPDATE' || mistake === 'counts in memory';
   return {
     ...grantOf<PassBody>(
       'kit_pass',
-      { body: PassBody, settings: JwtIssuer, lifetime, ...(!ownTable && { uses }), ...(ownTable && { uses: uses }) },
+      { body: PassBody, settings: JwtIssuer, lifetime, uses },
       async (request, customers, services) => {
         const { body, organization } = request;
         const issuer = organization?.grants.kit_pass as JwtIssuer | undefined;
         if (!issuer) throw OAuthError.unauthorizedClient('grant_type: the organization has no issuer');
         const { jti, sub, expiresAt } = await claimsOf(body.pass, issuer, services).catch(refuse);
-        if (ownTable) Object.assign(request, { counted: {} });
         await count(request, `${issuer.issuer} ${jti}`.slice(-64), expiresAt, services, customers);
         return isByKey ? services.byKey.customerOf(request, 'passenger', sub) : customers.create(body.organization_id);
       },

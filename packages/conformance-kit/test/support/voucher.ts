@@ -21,14 +21,16 @@ import {
   sha256,
   writeStatement,
 } from '@customer-authorization/service/grant';
-import { HttpCode, Injectable, Logger, Post, type Type } from '@nestjs/common';
-import { IsString, Matches, MaxLength } from 'class-validator';
+import { HttpCode, Injectable, Logger, Post } from '@nestjs/common';
+import { IsNotEmpty, IsString, Matches } from 'class-validator';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { type Columns, CreateTables } from '../../../../src/migrations/schema.js';
-import type { GrantKit, RouteKit } from '../../src/kit.js';
+import type { Random } from '../../../../test/fuzz/random.js';
+import type { TestedGrant, TestedRoute } from './failures-of.js';
 import { grantOf, type Services } from './grant-of.js';
+import { makes } from './mistake.js';
 
-export const VOUCHER = 'POST /v2/customer/kit_voucher';
+const VOUCHER = 'POST /v2/customer/kit_voucher';
 
 /** What a correct voucher has. */
 export interface VoucherForm {
@@ -40,17 +42,12 @@ export interface VoucherForm {
 export const VOUCHER_FORM: VoucherForm = { lifetime: 300, endsWith: 'caller', anyClient: false };
 
 class VoucherBody extends GrantBody {
-  @Matches(/^[\w-]{6,64}$/)
+  @Matches(/^[\w-]{6,200}$/)
   voucher!: string;
 }
 
 class AnyVoucherBody extends GrantBody {
-  @IsString()
-  voucher!: string;
-}
-
-class LongVoucherBody extends GrantBody {
-  @MaxLength(200)
+  @IsNotEmpty()
   voucher!: string;
 }
 
@@ -99,11 +96,9 @@ class Vouchers1795400000000 extends CreateTables {
 }
 
 const COLUMNS = ['client_id', 'entity_id', 'organization_id', 'generation', 'proof', 'expires_at', 'uses'] as const;
-type Row = EntityRow<Voucher, (typeof COLUMNS)[number]> & { expiry_text: string };
+type Row = EntityRow<Voucher, (typeof COLUMNS)[number]>;
 const INSERT = insertStatement({ into: Voucher, columns: ['hash', ...COLUMNS] });
-const FIND = selectStatement<[hash: string], Row>(
-  `SELECT ${COLUMNS.join(', ')}, CAST(expires_at AS CHAR) AS expiry_text FROM kit_voucher WHERE hash = ?`,
-);
+const FIND = selectStatement<[hash: string], Row>(`SELECT ${COLUMNS.join(', ')} FROM kit_voucher WHERE hash = ?`);
 const REDEEM = writeStatement<[hash: string]>('UPDATE kit_voucher SET uses = 1 WHERE hash = ? AND uses = 0');
 const USE = writeStatement<[hash: string]>('UPDATE kit_voucher SET uses = 1 WHERE hash = ?');
 const REVIVE = writeStatement<[hash: string, soon: Date]>(
@@ -115,18 +110,14 @@ const EXPORT = selectStatement<[entityId: string], { expires_at: Date; hash: str
 );
 
 /** A route gives a customer a voucher of the team's own table, and a grant redeems it once. */
-export function voucher(
-  mistake?: string,
-  form = VOUCHER_FORM,
-): { grant: Type; grantKit: GrantKit; routeKit: RouteKit } {
+export function voucher(form = VOUCHER_FORM): { ofGrant: TestedGrant; ofRoute: TestedRoute } {
   const { lifetime, endsWith, anyClient } = form;
-  const has = (name: string) => mistake === name;
   const hashOf = (text: string) =>
-    has('stores the voucher in plain text') || has('stores the longest text') ? text : sha256(text);
+    makes('stores the voucher in plain text') || makes('stores the longest text') ? text : sha256(text);
 
   function newVoucher(): string {
-    if (has('creates a short voucher') || has('stores a hash of a short voucher')) return `${randomInt(1e5, 1e6)}`;
-    if (has('creates the voucher with Math.random'))
+    if (makes('creates a short voucher') || makes('stores a hash of a short voucher')) return `${randomInt(1e5, 1e6)}`;
+    if (makes('creates the voucher with Math.random'))
       return Array.from({ length: 40 }, () => Math.floor(Math.random() * 10)).join('');
     return randomSecret('base64url');
   }
@@ -136,13 +127,13 @@ export function voucher(
     constructor(private readonly database: Database) {}
 
     async onErase(entityId: string): Promise<void> {
-      if (!has('erases nothing')) await this.database.execute(DELETE, [entityId]);
+      if (!makes('erases nothing')) await this.database.execute(DELETE, [entityId]);
     }
 
     async exportRows(entityId: string): Promise<ExportedRows> {
       const rows = await this.database.select(EXPORT, [entityId]);
-      if (has('fails to export rows') && rows.length > 0) throw new TypeError('no rows');
-      return { kit_voucher: rows.map(({ hash, ...row }) => ({ ...row, ...(has('exports the hash') && { hash }) })) };
+      if (makes('fails to export rows') && rows.length > 0) throw new TypeError('no rows');
+      return { kit_voucher: rows.map(({ hash, ...row }) => ({ ...row, ...(makes('exports the hash') && { hash }) })) };
     }
   }
 
@@ -163,60 +154,55 @@ export function voucher(
       const expiresAt = new Date(this.clock.now() + lifetime * 1_000);
       const row = [clientId ?? '', entityId, organizationId, claims.gen ?? 0, proof, expiresAt, 0] as const;
       await this.database.insert(INSERT, [hashOf(text), ...row]);
-      if (has('prints a secret of its route')) process.stdout.write(`created ${text}.\n`);
+      if (makes('prints a secret of its route')) process.stdout.write(`created ${text}.\n`);
       return { voucher: text };
     }
   }
 
   async function redeem({ body, client, organization }: GrantRequest<VoucherBody>, { database, clock }: Services) {
-    if (has('logs the voucher')) new Logger('Vouchers').debug(`asked for ${body.voucher}`);
-    if (has('fails for a name of an object') && body.voucher in {}) throw new TypeError('no function');
+    if (makes('logs the voucher')) new Logger('Vouchers').debug(`asked for ${body.voucher}`);
+    if (makes('fails for a name of an object') && body.voucher in {}) throw new TypeError('no function');
     const hash = hashOf(body.voucher);
-    if (has('stores the longest text')) {
+    if (makes('stores the longest text')) {
       const row = ['', '', '', 0, '', new Date(clock.now() + 1_000), 1] as const;
       await database.insert(INSERT, [hash, ...row]).catch(() => undefined);
     }
     const [row] = await database.select(FIND, [hash]);
-    if (!row && has('repeats the voucher in a hint')) throw OAuthError.invalidRequest(`voucher: ${body.voucher}`);
+    if (!row && makes('repeats the voucher in a hint')) throw OAuthError.invalidRequest(`voucher: ${body.voucher}`);
     if (!row) throw OAuthError.invalidGrant('unknown');
-    if (has('revives in a purge')) await database.execute(REVIVE, [hash, new Date(clock.now() + lifetime * 500)]);
-    if (row.client_id !== client.clientId && !anyClient && !has('ignores the client'))
+    if (makes('revives in a purge')) await database.execute(REVIVE, [hash, new Date(clock.now() + lifetime * 500)]);
+    if (row.client_id !== client.clientId && !anyClient && !makes('ignores the client'))
       throw OAuthError.invalidGrant('of another client');
     const elsewhere = organization ? row.organization_id !== organization.id : !client.usableIn(row.organization_id);
-    if (elsewhere && !has('ignores the organization')) throw OAuthError.invalidGrant('of another organization');
-    const expiry = has('reads its expiry as a local time') ? new Date(row.expiry_text) : row.expires_at;
-    if (expiry.getTime() <= clock.now() && !has('ignores the expiry')) throw OAuthError.invalidGrant('expired');
-    if (has('redeems by SELECT and UPDATE')) {
+    if (elsewhere) throw OAuthError.invalidGrant('of another organization');
+    if (row.expires_at.getTime() <= clock.now() && !makes('ignores the expiry'))
+      throw OAuthError.invalidGrant('expired');
+    if (makes('redeems by SELECT and UPDATE')) {
       if (row.uses > 0) throw OAuthError.invalidGrant('used');
       await database.execute(USE, [hash]);
-    } else if (has('redeems again and again')) await database.execute(USE, [hash]);
+    } else if (makes('redeems again and again')) await database.execute(USE, [hash]);
     else if ((await database.execute(REDEEM, [hash])) !== 1) throw OAuthError.invalidGrant('used');
     return row;
   }
 
-  const bodies: Record<string, typeof VoucherBody> = {
-    'accepts any text': AnyVoucherBody,
-    'stores the longest text': LongVoucherBody,
-    'fails for a name of an object': LongVoucherBody,
-  };
   const declared = {
-    ...(has('declares no lifetime') ? {} : { lifetime }),
-    ...(has('declares that nothing ends it') || has('ignores the end') ? {} : { endsWith }),
+    ...(makes('declares no lifetime') ? {} : { lifetime }),
+    ...(makes('ignores the end') ? {} : { endsWith }),
   };
   const { grant, ...extension } = grantOf<VoucherBody>(
     'kit_voucher',
-    { body: bodies[mistake ?? ''] ?? VoucherBody, anyClient, ...declared },
+    { body: makes('accepts any value') ? AnyVoucherBody : VoucherBody, anyClient, ...declared },
     async (request, customers, services) => {
       const attempt = redeem(request, services);
-      const row = await (has('calls each error invalid')
+      const row = await (makes('calls each error invalid')
         ? attempt.catch(() => Promise.reject(OAuthError.invalidGrant('any error')))
         : attempt);
       const { entity_id: entityId, organization_id: organizationId } = row;
-      if (has('creates a customer before it refuses')) {
+      if (makes('creates a customer before it refuses')) {
         await customers.create(organizationId);
         throw OAuthError.invalidGrant('too late');
       }
-      if (has('ignores the end')) return { entityId, organizationId };
+      if (makes('ignores the end')) return { entityId, organizationId };
       const ofSessions = endsWith === 'sessions' ? { generation: Number(row.generation) } : { proof: row.proof };
       return { entityId, organizationId, ...ofSessions };
     },
@@ -228,14 +214,29 @@ export function voucher(
     },
   );
   return {
-    grant,
-    grantKit: {
+    ofGrant: {
+      grant,
       ...extension,
       valid: async ({ service, newCustomer }) => {
         const headers = { authorization: `Bearer ${(await newCustomer()).accessToken}` };
         return { voucher: (await service.post('/v2/customer/kit_voucher', '', headers)).body.voucher };
       },
     },
-    routeKit: { ...extension, callers: ['customer'], actsOn: 'own caller', anyClient: true, valid: () => ({}) },
+    ofRoute: {
+      route: VOUCHER,
+      ...extension,
+      callers: ['customer'],
+      actsOn: 'own caller',
+      anyClient: true,
+      valid: () => ({}),
+    },
+  };
+}
+
+export function randomVoucherForm(random: Random): VoucherForm {
+  return {
+    lifetime: random.pick([60, 300, 3_600]),
+    endsWith: random.pick(['caller', 'sessions']),
+    anyClient: random.chance(0.5),
   };
 }
