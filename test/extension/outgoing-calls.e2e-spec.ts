@@ -12,9 +12,7 @@ import {
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { smsExtension } from '../support/sms-extension.js';
-import { SmsGateway } from '../support/sms-gateway.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService } from '../support/test-service.js';
 import { useService } from '../support/use-service.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sms-'));
@@ -45,7 +43,7 @@ let phones = 0;
 
 describeRoute('POST /v2/customer/sms_code', {
   ...smsExtension,
-  replace: [[SmsGateway, { send: async () => undefined }]],
+  upstream: { variable: 'SMS_GATEWAY_URL' },
   callers: [],
   anyClient: true,
   valid: ({ clientId, organizationId }) => ({
@@ -81,25 +79,6 @@ describe('a route of an extension that calls another system', () => {
     const response = await service.post(ROUTE, start);
     expect(response).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } });
     expect(response.headers.get('retry-after')).toBe('1');
-  });
-
-  it('calls the fake by which a test replaces the provider', async () => {
-    gatewayStatus = 500;
-    const sent: string[] = [];
-    const fake = { send: async (phone: string) => void sent.push(phone) };
-    const replaced = await startTestService({ ...smsExtension, replace: [[SmsGateway, fake]] });
-    const unchanged = await startTestService(smsExtension);
-    expect((await replaced.post(ROUTE, start)).status).toBe(200);
-    expect((await unchanged.post(ROUTE, start)).status).toBe(503);
-    expect(sent).toEqual([start.phone]);
-    await Promise.all([replaced.stop(), unchanged.stop()]);
-  });
-
-  it('does not start if no module declares the provider that a test replaces', async () => {
-    class OtherGateway {}
-    await expect(startTestService({ ...smsExtension, replace: [[OtherGateway, {}]] })).rejects.toThrow(
-      'replace: the extension does not provide OtherGateway',
-    );
   });
 });
 

@@ -1,7 +1,7 @@
 import { startTestService, type TestService, testEnvironmentOf } from '@customer-authorization/conformance-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import extension from '../src/index.js';
-import { PhoneCodeGateway } from '../src/phone-code-gateway.js';
+import { codeFor, GATEWAY } from './gateway-of-tests.js';
 import { newPhone } from './new-phone.js';
 
 const ROUTE = '/v2/customer/phone_code';
@@ -11,15 +11,9 @@ const REJECTED = { status: 400, body: { error: 'invalid_grant' } };
 
 describe(`a code of POST ${ROUTE}`, { timeout: SLOW_MS }, () => {
   let service: TestService;
-  let sent = '';
-  const gateway = {
-    send: async (_phone: string, text: string): Promise<void> => {
-      sent = text.slice(-6);
-    },
-  };
   beforeAll(async () => {
     const environment = { RATE_LIMIT: 'phone_code_phone=3/900' };
-    service = await startTestService({ ...extension, replace: [[PhoneCodeGateway, gateway]], environment });
+    service = await startTestService({ ...extension, upstream: GATEWAY, environment });
   }, SLOW_MS);
   afterAll(() => service?.stop());
 
@@ -35,23 +29,23 @@ describe(`a code of POST ${ROUTE}`, { timeout: SLOW_MS }, () => {
   it('gets one token, and the next code for the same phone leads to the same customer', async () => {
     const phone = newPhone();
     expect(await start(phone)).toMatchObject({ status: 200, body: { expires_in: 600 } });
-    const { status, body } = await redeem(phone, sent);
+    const { status, body } = await redeem(phone, codeFor(phone));
     expect(status).toBe(200);
-    expect(await redeem(phone, sent)).toMatchObject(REJECTED);
+    expect(await redeem(phone, codeFor(phone))).toMatchObject(REJECTED);
     await start(phone);
-    expect(await redeem(phone, sent)).toMatchObject({ status: 200, body: { entity_id: body.entity_id } });
+    expect(await redeem(phone, codeFor(phone))).toMatchObject({ status: 200, body: { entity_id: body.entity_id } });
   });
 
   it('that is sent again replaces the earlier one, and keeps the number of guesses', async () => {
     const phone = newPhone();
     await start(phone);
-    const earlier = sent;
+    const earlier = codeFor(phone);
     await start(phone);
-    if (earlier !== sent) expect(await redeem(phone, earlier)).toMatchObject(REJECTED);
-    for (let guess = 1; guess <= 4; guess++) await redeem(phone, wrong(sent, guess));
+    if (earlier !== codeFor(phone)) expect(await redeem(phone, earlier)).toMatchObject(REJECTED);
+    for (let guess = 1; guess <= 4; guess++) await redeem(phone, wrong(codeFor(phone), guess));
     await start(phone);
-    await redeem(phone, wrong(sent, 1));
-    expect(await redeem(phone, sent)).toMatchObject(REJECTED);
+    await redeem(phone, wrong(codeFor(phone), 1));
+    expect(await redeem(phone, codeFor(phone))).toMatchObject(REJECTED);
   });
 
   it('is sent three times in 15 minutes to the same phone', async () => {

@@ -1,6 +1,5 @@
 import type { Extension } from '@customer-authorization/service';
 import type { Settings } from './kit-registry.js';
-import type { ReplacedProvider } from './replaced-providers.js';
 import type { TestEnvironment } from './test-environment.js';
 import type { Upstream } from './upstream.js';
 
@@ -8,9 +7,7 @@ import type { Upstream } from './upstream.js';
 export interface CommonKit extends Extension {
   /** The settings of the clients and of the organizations under `grants: { <name>: … }` in the registry of the test. */
   settings?: Settings;
-  /** Providers of the extension that other objects replace: `[[SmsGateway, { send: async () => undefined }]]`. */
-  replace?: readonly ReplacedProvider[];
-  /** The system that a real class of the extension calls, for the tests of its failures. */
+  /** The system that a class of the extension calls, for the tests of its failures and of its messages. */
   upstream?: Upstream;
   /** Variables of the configuration of the service. Set your own in `process.env`. */
   environment?: Record<string, string>;
@@ -75,7 +72,7 @@ export interface RouteKit extends CommonKit {
    * rows that a response has at most. `false` if the list cannot grow. It is required if a `GET` route responds with a list.
    */
   list?: { add: (request: RouteRequest, environment: TestEnvironment) => unknown; most: number } | false;
-  /** Whether the route may call a replaced provider any number of times, because the provider sends no message. */
+  /** Whether the route may call the system of `upstream` any number of times, because the system sends no message. */
   unlimited?: boolean;
   /** Whether a `GET` request may change rows of the extension. */
   changesRows?: boolean;

@@ -26,7 +26,6 @@ export class RouteSubject extends Subject<RouteKit> {
     const routes = routesOf(opened.service.application.get(DiscoveryService, { strict: false }));
     const route = routes.find((each) => each.listener === 'public' && nameOf(each) === name);
     if (route) return new RouteSubject(route, kit, opened);
-    opened.upstream?.stop();
     await opened.service.stop();
     const known = routes.filter(({ listener }) => listener === 'public').map(nameOf);
     throw new Error(`${name}: no controller of the public port has this route; it has ${known.join(', ')}`);

@@ -12,7 +12,7 @@ import { containsSecret, ownParameters, secretsIn } from './secret-search.js';
 import { KitEnvironment } from './test-environment.js';
 import { startTestService, type TestService, type TestServiceOptions } from './test-service.js';
 import { failOnUncaughtErrors } from './uncaught-errors.js';
-import { UpstreamServer } from './upstream.js';
+import type { UpstreamServer } from './upstream.js';
 
 /** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
@@ -26,14 +26,12 @@ export interface Opened {
   service: TestService;
   output: OutputCapture;
   options: TestServiceOptions;
-  upstream: UpstreamServer | undefined;
 }
 
 /** The grant or the route under test in the real service. */
 export abstract class Subject<Kit extends CommonKit = CommonKit> {
   readonly environment: KitEnvironment;
   readonly output: OutputCapture;
-  readonly upstream: UpstreamServer | undefined;
 
   protected constructor(
     /** The grant or the route, as in the title of its tests. */
@@ -45,11 +43,14 @@ export abstract class Subject<Kit extends CommonKit = CommonKit> {
   ) {
     this.environment = new KitEnvironment(opened.service);
     this.output = opened.output;
-    this.upstream = opened.upstream;
   }
 
   get service(): TestService {
     return this.opened.service;
+  }
+
+  get upstream(): UpstreamServer | undefined {
+    return this.service.upstream;
   }
 
   /** The names of the parameters that only this grant or route has. */
@@ -143,7 +144,8 @@ export abstract class Subject<Kit extends CommonKit = CommonKit> {
   ): Promise<Result> {
     const { options, service } = this.opened;
     const { database, clock } = service;
-    const second = await startTestService({ ...options, database, clock, log: this.output.log, ...changed });
+    const shared = { database, clock, log: this.output.log, upstream: undefined };
+    const second = await startTestService({ ...options, ...shared, ...changed });
     return work(second).finally(second.stop);
   }
 
@@ -160,7 +162,6 @@ export abstract class Subject<Kit extends CommonKit = CommonKit> {
   }
 
   async close(): Promise<void> {
-    this.upstream?.stop();
     await this.service.stop();
   }
 
@@ -180,19 +181,9 @@ export abstract class Subject<Kit extends CommonKit = CommonKit> {
 /** Starts the service with the extension of a kit. */
 export async function open(kit: CommonKit, grants = grantsOf(kit)): Promise<Opened> {
   const output = new OutputCapture();
-  const upstream = kit.upstream && (await UpstreamServer.start(kit.upstream));
   const registry = kitRegistry(kit, kit.settings, grants);
-  const options = {
-    ...kit,
-    registry,
-    environment: { ...kit.environment, AUTH_URL: 'https://auth.example' },
-  };
-  try {
-    return { service: await startTestService({ ...options, log: output.log }), output, options, upstream };
-  } catch (error) {
-    upstream?.stop();
-    throw error;
-  }
+  const options = { ...kit, registry, environment: { ...kit.environment, AUTH_URL: 'https://auth.example' } };
+  return { service: await startTestService({ ...options, log: output.log }), output, options };
 }
 
 /** @throws Error if the class of the body does not declare a parameter of the request */

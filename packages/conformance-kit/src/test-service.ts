@@ -8,16 +8,15 @@ import {
   loadConfiguration,
   startService,
 } from '@customer-authorization/service/testing-host';
-import { modulesWith } from './extension-classes.js';
 import { type HttpClient, httpClientOf } from './http-client.js';
 import { writeKeySet } from './key-set-file.js';
 import { kitRegistry, type Settings } from './kit-registry.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
-import type { ReplacedProvider } from './replaced-providers.js';
 import { validateResponsesOf } from './response-validation.js';
 import { asService } from './service-context.js';
 import { TestClock } from './test-clock.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
+import { type Upstream, UpstreamServer } from './upstream.js';
 
 /** The extension under test, and how its service starts. */
 export interface TestServiceOptions extends Extension {
@@ -27,8 +26,8 @@ export interface TestServiceOptions extends Extension {
   settings?: Settings;
   /** Environment variables in addition to those that a test service needs. */
   environment?: Record<string, string>;
-  /** Providers of the extension that other objects replace: `[[SmsGateway, { send: async () => undefined }]]`. */
-  replace?: readonly ReplacedProvider[];
+  /** The system that a class of the extension calls. It runs as long as the service. */
+  upstream?: Upstream | undefined;
   /** A database that is shared with another service. It is not deleted when this service stops. */
   database?: TestDatabase;
   /** The log of the service; stdout if omitted. @internal */
@@ -46,6 +45,8 @@ export interface TestService extends Service, HttpClient {
   database: TestDatabase;
   /** The audit events of the service. */
   audit: AuditEntry[];
+  /** The server in the place of `upstream`. @internal */
+  upstream: UpstreamServer | undefined;
 }
 
 /**
@@ -59,14 +60,16 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     settings,
     registry = kitRegistry(options, settings),
     environment,
-    replace = [],
+    upstream,
     database: given,
     clock = TestClock.running(),
     ...extension
   } = options;
   const database = given ?? (await createTestDatabase());
+  const system = upstream && (await UpstreamServer.start(upstream));
   const audit: AuditEntry[] = [];
   const remove = async () => {
+    system?.stop();
     if (!given) await database.remove();
   };
   try {
@@ -74,9 +77,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     const configuration = configurationOf(database, registry, environment);
     const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
     const limitAttempts = environment?.RATE_LIMIT !== undefined;
-    const modules = modulesWith(extension.modules ?? [], replace);
     const service = await asService(() =>
-      startService({ configuration, clock, audit: sink, limitAttempts, ...extension, modules }),
+      startService({ configuration, clock, audit: sink, limitAttempts, ...extension }),
     );
     const url = `http://127.0.0.1:${service.port}`;
     const managementUrl = `http://127.0.0.1:${service.managementPort}`;
@@ -85,7 +87,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       await service.stop().finally(endValidation);
       await remove();
     };
-    return { ...service, ...httpClientOf(url), managementUrl, clock, database, audit, stop };
+    return { ...service, ...httpClientOf(url), managementUrl, clock, database, audit, upstream: system, stop };
   } catch (error) {
     await remove();
     throw error;

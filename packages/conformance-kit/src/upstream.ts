@@ -14,12 +14,15 @@ export type UpstreamFailure = 'responds with 500' | 'closes the connection' | 'd
 
 /** A local server in the place of the system. */
 export class UpstreamServer {
-  /** The failure of the next requests; `undefined` while the system works. */
-  failure: UpstreamFailure | undefined;
-  requestCount = 0;
+  private failure: UpstreamFailure | undefined;
+  /** The bodies of all requests. */
+  private readonly received: string[] = [];
 
   private readonly server = createServer((request, response) => {
-    this.requestCount++;
+    const index = this.received.push('') - 1;
+    request.on('data', (chunk) => {
+      this.received[index] += chunk;
+    });
     if (this.failure === 'closes the connection') request.socket.destroy();
     else if (this.failure === 'responds with 500') response.writeHead(500).end();
     else if (this.failure === undefined) this.respond(request, response);
@@ -40,6 +43,21 @@ export class UpstreamServer {
     return started;
   }
 
+  /** Does work, and returns the bodies of the requests meanwhile. With `failure`, the system fails meanwhile. */
+  async during<Result>(
+    work: () => Promise<Result>,
+    failure?: UpstreamFailure,
+  ): Promise<{ result: Result; received: string[] }> {
+    const first = this.received.length;
+    this.failure = failure;
+    try {
+      const result = await work();
+      return { result, received: this.received.slice(first) };
+    } finally {
+      this.failure = undefined;
+    }
+  }
+
   stop(): void {
     const { variable } = this.upstream;
     if (this.earlierUrl === undefined) delete process.env[variable];
@@ -50,6 +68,6 @@ export class UpstreamServer {
 
   private respond(request: IncomingMessage, response: ServerResponse): void {
     if (this.upstream.respond) this.upstream.respond(request, response);
-    else response.setHeader('content-type', 'application/json').end('{}');
+    else request.on('end', () => response.setHeader('content-type', 'application/json').end('{}'));
   }
 }

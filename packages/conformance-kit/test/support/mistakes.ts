@@ -1,7 +1,7 @@
 import type { TestedGrant, TestedRoute } from './failures-of.js';
 import { makes } from './mistake.js';
 import { notes } from './notes.js';
-import { PHONE_FORM, phoneCode } from './phone-code.js';
+import { phoneCode } from './phone-code.js';
 import { pollingGrant } from './polling.grant.js';
 import { signedPass } from './signed-pass.grant.js';
 import { grantThat, sound } from './ticket.grant.js';
@@ -22,7 +22,6 @@ const RACED = 'to concurrent requests on two processes';
 const POLLED = 'answers polls by RFC 8628';
 const UPSTREAM = 'if the real system fails';
 const MESSAGES = 'too many messages';
-const FAILING = 'if its providers fail';
 const SECRET = 'shows the secret of a message';
 const HOSTILE = 'unusual texts';
 const OF_COLLEAGUE = 'shows and changes nothing of another caller';
@@ -166,15 +165,6 @@ export const MISTAKES: Mistakes[] = [
     ],
   },
   {
-    subject: 'a route that calls a system',
-    tested: () => phoneCode({ ...PHONE_FORM, hasUpstream: true }).ofRoute,
-    rows: [
-      ['has no time-out', UPSTREAM, /^the system does not respond; give the call a time-out.*: no response within/],
-      ['lets a failed connection be a 500', UPSTREAM, /^500 if the system closes the connection/],
-      ['ignores the status', UPSTREAM, /^200 if the system responds with 500/],
-    ],
-  },
-  {
     subject: 'a route that sends a code',
     tested: () => phoneCode().ofRoute,
     rows: [
@@ -187,9 +177,11 @@ export const MISTAKES: Mistakes[] = [
         'an unknown address the same',
         /^phone: a known address gets .*known: true\nan/,
       ],
-      ['does not await its message', 'awaits each call', /: an error that no code catches; await each promise/],
-      ['counts messages that were not sent', FAILING, /^429 after failures of the provider; call `giveBack\(\)`/],
-      ['reports success although the message failed', FAILING, /^200 after a failure of the provider; let the OAuth/],
+      ['counts messages that were not sent', 'was not sent', /^429 after failures of the system; call `giveBack\(\)`/],
+      ['does not await its message', UPSTREAM, /^200 if the system responds with 500; await the call/],
+      ['has no time-out', UPSTREAM, /^the system does not respond; await the call, give it a time-out.*: no response/],
+      ['lets a failed connection be a 500', UPSTREAM, /^500 if the system closes the connection/],
+      ['ignores the status', UPSTREAM, /^200 if the system responds with 500/],
     ],
   },
   {
