@@ -24,7 +24,6 @@ export type { Log } from '../platform/logging/log.js';
 export { declaredProperties } from '../platform/validation/validation.js';
 export { Agents } from '../registry/agents.js';
 export { GrantDecorator, type GrantMetadata } from '../token/grant.js';
-export { GrantRegistry } from '../token/grant-registry.js';
 
 /** The one object of passport in a process. An `object`, so that the declarations do not need those of passport. */
 export const passport: object = passportOfProcess;

@@ -5,16 +5,27 @@ import type { Type } from '@nestjs/common';
 import { grantsOf } from './extension-classes.js';
 import type { RegistryDocument } from './registry-file.js';
 
-/** The organization of the requests, and an unrelated one. */
-export const OWN_ORGANIZATION = '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01';
-export const FOREIGN_ORGANIZATION = '2a7be6c9-0b5e-4c39-8a55-9b8f1f6f5b02';
+/** A client of an organization, and the origin of its pages. */
+export interface KitClient {
+  clientId: string;
+  organizationId: string;
+  origin: string;
+}
 
-export const SITE = 'kit-site';
-export const ORIGIN = 'https://kit.example';
+/** The client of the requests. */
+export const OWN: KitClient = {
+  clientId: 'kit-site',
+  organizationId: '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01',
+  origin: 'https://kit.example',
+};
+/** A client of an unrelated organization. */
+export const FOREIGN: KitClient = {
+  clientId: 'kit-foreign-site',
+  organizationId: '2a7be6c9-0b5e-4c39-8a55-9b8f1f6f5b02',
+  origin: 'https://foreign.example',
+};
 /** Another client of the same organization, with the same settings. */
-export const OTHER_SITE = 'kit-other-site';
-export const FOREIGN_SITE = 'kit-foreign-site';
-export const FOREIGN_ORIGIN = 'https://foreign.example';
+export const OTHER_CLIENT: KitClient = { ...OWN, clientId: 'kit-other-site' };
 
 /** Two agents of an organization. */
 export const agentEmail = (organizationId: string): string => `agent@${organizationId}.example`;
@@ -40,14 +51,14 @@ export function kitRegistry(
   grants = grantsOf(extension),
 ): Required<RegistryDocument> {
   const { other = { client: settings.client, organization: withOtherIssuer(settings.organization) } } = settings;
-  const clientOf = (client_id: string, origin: string, organization_id: string, own = settings.client) => ({
-    client_id,
-    name: client_id,
+  const clientOf = ({ clientId, organizationId, origin }: KitClient, own = settings.client) => ({
+    client_id: clientId,
+    name: clientId,
     client_type: 'web',
     scopes: ['customers:own'],
     redirect_uris: [`${origin}/`],
     grants: settingsOf(grants, own),
-    organization_id,
+    organization_id: organizationId,
     ...(grants.some(({ optIn }) => optIn) && { grant_types: [...grants.map(({ name }) => name), 'cookie'] }),
   });
   const organizationOf = (id: string, own?: object) => ({
@@ -56,16 +67,12 @@ export function kitRegistry(
   });
   return {
     organizations: [
-      organizationOf(OWN_ORGANIZATION, settings.organization),
-      organizationOf(FOREIGN_ORGANIZATION, other.organization),
+      organizationOf(OWN.organizationId, settings.organization),
+      organizationOf(FOREIGN.organizationId, other.organization),
     ],
-    clients: [
-      clientOf(SITE, ORIGIN, OWN_ORGANIZATION),
-      clientOf(OTHER_SITE, ORIGIN, OWN_ORGANIZATION),
-      clientOf(FOREIGN_SITE, FOREIGN_ORIGIN, FOREIGN_ORGANIZATION, other.client),
-    ],
+    clients: [clientOf(OWN), clientOf(OTHER_CLIENT), clientOf(FOREIGN, other.client)],
     resource_servers: [],
-    agents: [OWN_ORGANIZATION, FOREIGN_ORGANIZATION].flatMap((organization_id) =>
+    agents: [OWN.organizationId, FOREIGN.organizationId].flatMap((organization_id) =>
       [agentEmail(organization_id), colleagueEmail(organization_id)].map((email) => ({
         ...{ email, name: 'Agent', password: randomSecret('base64url'), organization_id, scopes: ['customers:own'] },
       })),

@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { SentRequest } from './request.js';
 import { textsIn } from './secret-search.js';
 import { type Method, replaceMethod } from './shared-patch.js';
 import type { TestService } from './test-service.js';
@@ -7,9 +8,9 @@ import type { TestService } from './test-service.js';
 /** Node publishes this event for each request whose headers a server of this process has read. */
 export const REQUEST_START = 'http.server.request.start';
 
-/** What a service received and sent while some work was done. */
-export interface Traffic<Result> {
-  result: Result;
+/** A request, with what a service received and sent while the request was created. */
+export interface Traffic {
+  sent: SentRequest;
   /** The methods and paths of the requests: `POST /v2/customer/token`. */
   requests: string[];
   /** The texts in the bodies of the responses. */
@@ -20,11 +21,11 @@ export interface Traffic<Result> {
   customers: string[];
 }
 
-/** Does work, and records the requests that any HTTP client sends to a service meanwhile. */
-export async function recordTraffic<Result>(
+/** Creates a request, and records the requests that any HTTP client sends to a service meanwhile. */
+export async function recordTraffic(
   { port, managementPort, audit }: TestService,
-  work: () => Promise<Result>,
-): Promise<Traffic<Result>> {
+  create: () => Promise<SentRequest>,
+): Promise<Traffic> {
   const requests: string[] = [];
   const bodies: Buffer[][] = [];
   const bearers = new Set<string>();
@@ -41,11 +42,11 @@ export async function recordTraffic<Result>(
   };
   subscribe(REQUEST_START, record);
   try {
-    const result = await work();
+    const sent = await create();
     const texts = bodies.flatMap((body) => textsOf(Buffer.concat(body).toString()));
     const created = audit.slice(before).filter(({ event }) => event === 'identity.created');
     const customers = created.flatMap(({ subject }) => (subject?.id === undefined ? [] : [subject.id]));
-    return { result, requests, texts, bearers: [...bearers], customers };
+    return { sent, requests, texts, bearers: [...bearers], customers };
   } finally {
     unsubscribe(REQUEST_START, record);
   }

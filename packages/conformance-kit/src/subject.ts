@@ -62,7 +62,7 @@ export abstract class Subject<Kit extends CommonKit = CommonKit> {
   abstract create(environment?: KitEnvironment): Promise<SentRequest>;
 
   /** As `create`, with the traffic of the service meanwhile. */
-  observed(environment = this.environment): Promise<Traffic<SentRequest>> {
+  observed(environment = this.environment): Promise<Traffic> {
     return recordTraffic(this.service, () => this.create(environment));
   }
 

@@ -1,5 +1,5 @@
 import { signAgentToken } from './agent-token.js';
-import * as registry from './kit-registry.js';
+import { agentEmail, colleagueEmail, FOREIGN, type KitClient, OWN } from './kit-registry.js';
 import type { TestService } from './test-service.js';
 
 export const TOKEN = '/v2/customer/token';
@@ -32,19 +32,6 @@ export interface TestEnvironment {
   readonly other: TestEnvironment;
 }
 
-interface Client {
-  clientId: string;
-  organizationId: string;
-  origin: string;
-}
-
-const OWN = { clientId: registry.SITE, organizationId: registry.OWN_ORGANIZATION, origin: registry.ORIGIN };
-const FOREIGN = {
-  clientId: registry.FOREIGN_SITE,
-  organizationId: registry.FOREIGN_ORGANIZATION,
-  origin: registry.FOREIGN_ORIGIN,
-};
-
 /**
  * The clients, customers and agents of a service that `startTestService` started without `registry`, for tests of a
  * package's own rules.
@@ -61,7 +48,7 @@ export class KitEnvironment implements TestEnvironment {
 
   constructor(
     readonly service: TestService,
-    client: Client = OWN,
+    client: KitClient = OWN,
   ) {
     this.clientId = client.clientId;
     this.organizationId = client.organizationId;
@@ -91,10 +78,9 @@ export class KitEnvironment implements TestEnvironment {
     return { entityId: body.entity_id, accessToken: body.access_token, cookie };
   };
 
-  agentToken = (scope: string): Promise<string> => this.signedFor(registry.agentEmail(this.organizationId), scope);
+  agentToken = (scope: string): Promise<string> => this.signedFor(agentEmail(this.organizationId), scope);
 
-  colleagueToken = (scope: string): Promise<string> =>
-    this.signedFor(registry.colleagueEmail(this.organizationId), scope);
+  colleagueToken = (scope: string): Promise<string> => this.signedFor(colleagueEmail(this.organizationId), scope);
 
   private signedFor(email: string, scope: string): Promise<string> {
     return signAgentToken(this.service, { email, clientId: this.clientId, scope });

@@ -81,10 +81,6 @@ describe('the conformance kit leaves fetch, console, Math.random and the standar
     await subject.close();
   });
 
-  it('when no module provides the grant', async () => {
-    await expect(GrantSubject.open(grantThat(sound).grant, { valid })).rejects.toThrow('does not have this grant');
-  });
-
   it('when the service does not start', async () => {
     const environment = { LOG_LEVEL: 'no-such-level' };
     await expect(GrantSubject.open(grant, { ...kit, environment })).rejects.toThrow('LOG_LEVEL');

@@ -1,6 +1,6 @@
 import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule, GrantSubject } from '../grant-subject.js';
-import { OTHER_SITE } from '../kit-registry.js';
+import { OTHER_CLIENT } from '../kit-registry.js';
 import { type SentRequest, withParameter } from '../request.js';
 import { about } from '../rule.js';
 import { ADDRESS } from '../secret-search.js';
@@ -31,7 +31,11 @@ const BOUND_TO_CLIENT: GrantRule = {
   async check(subject) {
     const { sent, isOfRoute } = await subject.proof();
     if (!isOfRoute) return;
-    await subject.expectNoToken(withParameter(sent, 'client_id', OTHER_SITE), 'another client', COMPARE_CLIENT);
+    await subject.expectNoToken(
+      withParameter(sent, 'client_id', OTHER_CLIENT.clientId),
+      'another client',
+      COMPARE_CLIENT,
+    );
     await about('its own client, after another one tried', () => subject.expectSuccess(sent));
   },
 };

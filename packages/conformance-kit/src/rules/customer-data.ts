@@ -44,12 +44,12 @@ export const customerDataRules: Rule<Subject>[] = [
 /** The customers for which a request has created rows: a used one and an unused one. */
 async function customersWithRows(subject: Subject): Promise<{ customers: string[]; secrets: string[] }> {
   const used = await subject.observed();
-  const { body } = await subject.expectSuccess(used.result);
+  const { body } = await subject.expectSuccess(used.sent);
   const unused = await subject.observed();
   const ofToken: string[] = typeof body?.entity_id === 'string' ? [body.entity_id] : [];
   // the texts of a route's request may be the data of the customer
   const proofs = subject instanceof GrantSubject ? [used, unused] : [];
-  const secrets = proofs.flatMap(({ result }) => subject.secretsIn(result));
+  const secrets = proofs.flatMap(({ sent }) => subject.secretsIn(sent));
   return { customers: [...new Set([...used.customers, ...ofToken, ...unused.customers])], secrets };
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { TestResponse } from '../http-client.js';
 import type { RouteKit } from '../kit.js';
-import { FOREIGN_ORGANIZATION, FOREIGN_ORIGIN, FOREIGN_SITE, ORIGIN, OWN_ORGANIZATION, SITE } from '../kit-registry.js';
+import { FOREIGN, OWN } from '../kit-registry.js';
 import { differingTexts, parametersOf, type SentRequest, withHeaders, withParameter } from '../request.js';
 import type { RouteRule, RouteSubject } from '../route-subject.js';
 import { undeclared } from '../rule.js';
@@ -10,7 +10,7 @@ import { rowsWith } from '../stored-cells.js';
 
 /** A time that the clock of the database or of the process gives, which do not stand still. */
 const TIME = /^\d{4}-\d\d-\d\d[T ]/;
-const COMMON_TEXTS = [OWN_ORGANIZATION, SITE, ORIGIN];
+const COMMON_TEXTS = Object.values(OWN);
 const LOOK_UP = {
   organization: "look it up together with the caller's `organizationId`",
   caller: "look it up together with the caller's id",
@@ -48,10 +48,10 @@ async function assertKeptApart(subject: RouteSubject, other: Other): Promise<voi
   const earlier = await subject.create();
   if (!namesOrganization(subject, earlier)) return;
   const { text: common } = await subject.send(await sentBy(other, subject, earlier));
-  const { result: used, customers } = await subject.observed();
+  const { sent: used, customers } = await subject.observed();
   const ofOwn = await subject.expectSuccess(used);
-  const { result: unused, customers: ofUnused } = await subject.observed();
-  const owners = other === 'organization' ? [OWN_ORGANIZATION, SITE] : [];
+  const { sent: unused, customers: ofUnused } = await subject.observed();
+  const owners = other === 'organization' ? [OWN.organizationId, OWN.clientId] : [];
   const own = [...owners, ...customers, ...ofUnused];
   // a caller who repeats a request of another one may get its texts, but one who only reads does not create them
   const read = subject.route.method === 'get' ? textsIn(ofOwn.body).filter((text) => !TIME.test(text)) : [];
@@ -101,9 +101,9 @@ const namesOrganization = ({ kit }: RouteSubject, sent: SentRequest): boolean =>
 async function sentBy(other: Other, subject: RouteSubject, sent: SentRequest): Promise<SentRequest> {
   if (other === 'caller') return withHeaders(sent, await subject.bearer(subject.environment, true));
   const text = JSON.stringify(sent)
-    .replaceAll(OWN_ORGANIZATION, FOREIGN_ORGANIZATION)
-    .replaceAll(SITE, FOREIGN_SITE)
-    .replaceAll(ORIGIN, FOREIGN_ORIGIN);
+    .replaceAll(OWN.organizationId, FOREIGN.organizationId)
+    .replaceAll(OWN.clientId, FOREIGN.clientId)
+    .replaceAll(OWN.origin, FOREIGN.origin);
   return withHeaders(JSON.parse(text), await subject.bearer(subject.environment.other));
 }
 

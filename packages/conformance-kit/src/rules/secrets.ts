@@ -1,5 +1,5 @@
 import { GrantSubject } from '../grant-subject.js';
-import { estimatedBits } from '../guess-values.js';
+import { estimatedBits, wrongValues } from '../guess-values.js';
 import { request } from '../http-client.js';
 import { differingTexts, parametersOf, type SentRequest, withParameter } from '../request.js';
 import { about, type Rule } from '../rule.js';
@@ -21,15 +21,15 @@ export const secretRules: Rule<Subject>[] = [
     title: 'discloses no secret on stdout, in its errors, the log, the audit or the metrics',
     async check(subject) {
       const [one, other] = [await subject.observed(), await subject.observed()];
-      const known = new Set([...other.texts, ...subject.secretsIn(other.result)]);
-      const secrets = [...subject.secretsIn(one.result), ...one.texts.filter(isPrivateText)];
-      for (const value of Object.values(one.result.headers)) secrets.push(...secretParts(value));
-      for (const sent of similarTo(subject, one.result)) {
+      const known = new Set([...other.texts, ...subject.secretsIn(other.sent)]);
+      const secrets = [...subject.secretsIn(one.sent), ...one.texts.filter(isPrivateText)];
+      for (const value of Object.values(one.sent.headers)) secrets.push(...secretParts(value));
+      for (const sent of similarTo(subject, one.sent)) {
         secrets.push(...subject.secretsIn(sent));
         await subject.send(sent);
       }
-      const response = await subject.send(one.result);
-      const common = new Set(textsIn((await subject.send(other.result)).body));
+      const response = await subject.send(one.sent);
+      const common = new Set(textsIn((await subject.send(other.sent)).body));
       if (response.status < 400)
         secrets.push(...textsIn(response.body).filter((text) => isPrivateText(text) && !common.has(text)));
       await assertNoSecretIn(
@@ -74,18 +74,13 @@ export const secretRules: Rule<Subject>[] = [
   },
 ];
 
-/** The request with other texts of the same format, in which one digit or letter is replaced. */
+/** The request with a wrong text for each parameter that is a text. */
 function similarTo(subject: Subject, sent: SentRequest): SentRequest[] {
-  return subject.ownParameters.flatMap((name) => {
-    const text = sent.body?.[name];
-    if (typeof text !== 'string') return [];
-    const positions = [text.length - 1, 0, text.length >> 1].filter((at) => /[0-9a-z]/i.test(text[at] ?? ''));
-    return positions.map((at) => {
-      const character = text[at] as string;
-      const replaced = /\d/.test(character) ? `${(Number(character) + 1) % 10}` : character === 'a' ? 'b' : 'a';
-      return withParameter(sent, name, `${text.slice(0, at)}${replaced}${text.slice(at + 1)}`);
-    });
-  });
+  return subject.ownParameters
+    .filter((name) => typeof sent.body?.[name] === 'string')
+    .flatMap((name) =>
+      wrongValues(subject.body, parametersOf(sent), name, 1).map((text) => withParameter(sent, name, text)),
+    );
 }
 
 /** @throws Error if the log, the audit or the metrics have one of the secrets */

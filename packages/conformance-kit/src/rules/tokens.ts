@@ -1,7 +1,6 @@
 import { CustomerService } from '@customer-authorization/service/grant';
 import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule } from '../grant-subject.js';
-import { OWN_ORGANIZATION } from '../kit-registry.js';
 import { withoutDatabase } from '../race.js';
 import { type Method, replaceMethod, thenRestore } from '../shared-patch.js';
 
@@ -42,7 +41,7 @@ const COOKIES: GrantRule = {
 const IN_GROUP: GrantRule = {
   title: 'gives a customer of the group, because it declares `groups`',
   async check(subject) {
-    const path = `/v2/customer/${OWN_ORGANIZATION}/sales/token`;
+    const path = `/v2/customer/${subject.environment.organizationId}/sales/token`;
     await subject.expectSuccess({ ...(await subject.create()), path, route: path });
   },
 };

@@ -10,7 +10,7 @@ import {
 import { Get, type Type } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import type { GrantKit } from '../../src/kit.js';
-import { OWN_ORGANIZATION } from '../../src/kit-registry.js';
+import { OWN } from '../../src/kit-registry.js';
 import { grantOf, type Services } from './grant-of.js';
 import { makes } from './mistake.js';
 
@@ -36,7 +36,7 @@ interface Polled {
 /** A person confirms a proof, which then creates a customer. The proofs are in memory. */
 export function pollingGrant(): { grant: Type } & GrantKit & Required<Pick<GrantKit, 'pending'>> {
   const proofs = new Map<string, Polled>();
-  const start = (isConfirmed: boolean, organizationId = OWN_ORGANIZATION) => {
+  const start = (isConfirmed: boolean, organizationId = OWN.organizationId) => {
     const poll = randomSecret('base64url');
     proofs.set(poll, { lastPoll: 0, isConfirmed, uses: 0, organizationId });
     return poll;
@@ -49,7 +49,7 @@ export function pollingGrant(): { grant: Type } & GrantKit & Required<Pick<Grant
     @Get()
     @ApiRoute({ summary: 'Start a poll', response: StartResponse })
     async start(): Promise<StartResponse> {
-      if (makes('creates a customer in its start route')) await this.customers.create(OWN_ORGANIZATION);
+      if (makes('creates a customer in its start route')) await this.customers.create(OWN.organizationId);
       return { poll: start(false) };
     }
   }
@@ -80,7 +80,7 @@ export function pollingGrant(): { grant: Type } & GrantKit & Required<Pick<Grant
     pending: async ({ service }) => {
       const { poll } = (await service.send('GET', '/kit_polling')).body;
       const confirm = () =>
-        proofs.set(poll, { lastPoll: 0, isConfirmed: true, uses: 0, organizationId: OWN_ORGANIZATION });
+        proofs.set(poll, { lastPoll: 0, isConfirmed: true, uses: 0, organizationId: OWN.organizationId });
       return { parameters: { poll }, confirm, intervalSeconds: INTERVAL_SECONDS };
     },
   };

@@ -25,7 +25,7 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type Columns, CreateTables } from '../../../../src/migrations/schema.js';
 import type { Random } from '../../../../test/fuzz/random.js';
 import type { GrantKit } from '../../src/kit.js';
-import { OWN_ORGANIZATION } from '../../src/kit-registry.js';
+import { OWN } from '../../src/kit-registry.js';
 import type { TestEnvironment } from '../../src/test-environment.js';
 import { grantOf, type Services } from './grant-of.js';
 import { makes } from './mistake.js';
@@ -158,7 +158,7 @@ export function signedPass(form = PASS_FORM): { grant: Type } & GrantKit {
       other: { organization: { issuer: FOREIGN_ISSUER, jwks: FOREIGN_JWKS } },
     },
     valid: ({ organizationId, service }: TestEnvironment) => {
-      const isOwn = organizationId === OWN_ORGANIZATION;
+      const isOwn = organizationId === OWN.organizationId;
       const now = Math.floor(service.clock.now() / 1_000);
       return new SignJWT({ seat: '12A' })
         .setProtectedHeader({ alg: ALG, kid: 'key-1' })
