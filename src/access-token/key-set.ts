@@ -108,15 +108,14 @@ function readKey(jwk: Partial<PrivateJwk>, index: number): SigningKey {
   const publicJwk = { kty, crv, x, y, kid, alg, use } as const;
   const pair = keyPair({ kty, crv, x, y, d }, violation);
   // Node.js accepts other encodings of the coordinates, but verifiers of the JWKS may not.
-  if (!isCoordinate(x) || !isCoordinate(y)) throw violation('x and y must be 43 characters of base64url');
+  const canonical = pair.publicKey.export({ format: 'jwk' });
+  if (x !== canonical.x || y !== canonical.y) throw violation('x and y must be 43 characters of canonical base64url');
   const header = Buffer.from(JSON.stringify({ typ: 'at+jwt', alg: 'ES256', kid })).toString('base64url');
   return { ...pair, publicJwk, header, nbf, exp };
 }
 
 /** Whether a value is whole seconds since 1970. The upper bound rejects milliseconds. */
 const isTime = (value: unknown) => Number.isInteger(value) && Number(value) >= 0 && Number(value) < 1e11;
-
-const isCoordinate = (text: string) => /^[A-Za-z0-9_-]{43}$/.test(text);
 
 function keyPair(jwk: JsonWebKey, violation: (rule: string) => Error): KeyPair {
   let pair: KeyPair;

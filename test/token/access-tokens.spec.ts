@@ -261,6 +261,9 @@ describe('a key set', () => {
     ['a path as kid', setOf({ ...key, kid: `../${MARKER}` }), /^keys\[0\]: kid must be/],
     ['nbf as a text', setOf({ ...key, nbf: MARKER }), /^keys\[0\]: nbf and exp must be seconds since 1970$/],
     ['a point that is not on the curve', setOf({ ...key, x: MARKER }), /^keys\[0\]: is not a point on the curve$/],
+    ['another encoding of x', setOf({ ...key, x: sameBytes(key.x) }), /^keys\[0\]: x and y must be 43 characters/],
+    ['another encoding of y', setOf({ ...key, y: sameBytes(key.y) }), /^keys\[0\]: x and y must be 43 characters/],
+    ['padding of x', setOf({ ...key, x: `${key.x}=` }), /^keys\[0\]: x and y must be 43 characters/],
     ['the same kid twice', JSON.stringify({ keys: [key, key] }), /^two keys have the same kid$/],
     ['d of zeros', setOf({ ...key, d: 'A'.repeat(43) }), /^keys\[0\]: /],
     ['d of another key', setOf({ ...key, d: generateKey(NOW_SECONDS).d }), /^keys\[0\]: d does not belong to x and y$/],
@@ -439,6 +442,11 @@ function encoded(value: object | string): string {
 
 function replaced(text: string, at: number, other: string): string {
   return text.slice(0, at) + other + text.slice(at + 1);
+}
+
+/** Another text for the bytes of a coordinate: the last two bits of its 43 characters are of no byte. */
+function sameBytes(coordinate: string): string {
+  return replaced(coordinate, 42, nextInBase64(coordinate[42]));
 }
 
 function nextInBase64(character: string | undefined): string {
