@@ -228,6 +228,18 @@ describe('signing keys', () => {
     expect(() => signingKeys(configuration)).toThrow(/^SIGNING_KEYS_FILE: the file cannot be read$/);
   });
 
+  it('have a metric of the time until the last one expires, which is absent if one never expires', async () => {
+    const secondsLeft = async (...keys: object[]) => {
+      const metrics = new MetricsRegistry();
+      signingKeys(configurationWith(keys), metrics);
+      const values = (await metrics.getSingleMetric('cas_signing_key_seconds_left')?.get())?.values;
+      return values?.map(({ value }) => value);
+    };
+    const [brief, longer] = [10, 20].map((seconds) => ({ ...generateKey(0), exp: clock.seconds() + seconds }));
+    expect(await secondsLeft(brief as object, longer as object)).toEqual([20]);
+    expect(await secondsLeft(brief as object, key)).toEqual([]);
+  });
+
   it('are generated once in DATA_DIR for SQLite, readable by the owner only, with a log line', () => {
     const log = vi.spyOn(Logger.prototype, 'log').mockReturnValue();
     const configuration = loadConfiguration({ DATA_DIR: join(folder, 'data'), AUTH_URL: ISSUER });
@@ -260,6 +272,8 @@ describe('a key set', () => {
     ['no kid', setOf(without('kid')), /^keys\[0\]: kid must be/],
     ['a path as kid', setOf({ ...key, kid: `../${MARKER}` }), /^keys\[0\]: kid must be/],
     ['nbf as a text', setOf({ ...key, nbf: MARKER }), /^keys\[0\]: nbf and exp must be seconds since 1970$/],
+    ['an exp that is its nbf', setOf({ ...key, exp: key.nbf }), /^keys\[0\]: exp must be after nbf$/],
+    ['a key for encryption', setOf({ ...key, use: 'enc' }), /^keys\[0\]: use must be sig$/],
     ['a point that is not on the curve', setOf({ ...key, x: MARKER }), /^keys\[0\]: is not a point on the curve$/],
     ['another encoding of x', setOf({ ...key, x: sameBytes(key.x) }), /^keys\[0\]: x and y must be 43 characters/],
     ['another encoding of y', setOf({ ...key, y: sameBytes(key.y) }), /^keys\[0\]: x and y must be 43 characters/],
@@ -354,16 +368,19 @@ it('docs/observability.md lists every reason why a token is inactive, with its m
   expect(rows.slice(1)).toEqual(Object.entries(INACTIVE_REASONS));
 });
 
-function signingKeys(configuration: Configuration): SigningKeys {
-  const metrics = new MetricsRegistry();
+function signingKeys(configuration: Configuration, metrics = new MetricsRegistry()): SigningKeys {
   return new SigningKeys(configuration, clock, new Audit({ write: () => undefined }, metrics), metrics);
 }
 
 function withKeys(keys: object[]) {
+  const configuration = configurationWith(keys);
+  return { tokens: new AccessTokens(configuration, signingKeys(configuration), clock) };
+}
+
+function configurationWith(keys: object[]): Configuration {
   const path = join(folder, `${Math.random()}.json`);
   writeFileSync(path, JSON.stringify({ keys }));
-  const configuration = loadConfiguration({ AUTH_URL: ISSUER, SIGNING_KEYS_FILE: path });
-  return { tokens: new AccessTokens(configuration, signingKeys(configuration), clock) };
+  return loadConfiguration({ AUTH_URL: ISSUER, SIGNING_KEYS_FILE: path });
 }
 
 function expectRejected(token: string, by: AccessTokens = tokens, reason: unknown = expect.any(String)): void {

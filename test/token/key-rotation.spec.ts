@@ -69,4 +69,14 @@ describe('protocol §9.3: the retirement of a key', () => {
   ])('is rejected if the key is the signing key, %s', (_, others) => {
     expect(() => withoutKey({ keys: [old, ...others] }, old.kid, NOW_SECONDS)).toThrow(/no other key may sign now/);
   });
+
+  it('undoes a rotation: the key that was to expire signs without an end again', () => {
+    const set = rotated({ keys: [old] }, NOW_SECONDS, TOKEN_LIFETIME_SECONDS);
+    expect(withoutKey(set, String(set.keys[0]?.kid), NOW_SECONDS)).toEqual({ keys: [old] });
+  });
+
+  it('leaves the end of each other key if one of them has no end', () => {
+    const others = [{ ...next, exp: NOW_SECONDS + 60 }, generateKey(NOW_SECONDS - 20)];
+    expect(withoutKey({ keys: [old, ...others] }, old.kid, NOW_SECONDS)).toEqual({ keys: others });
+  });
 });
