@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { freePort } from '../../../scripts/free-port.js';
 import { findProgram } from '../../../scripts/programs.js';
+import { AgentBrowser, redirected } from '../../support/authorization-page.js';
 import { useDatabase } from '../../support/databases.js';
 import { blocksOf, differenceFrom, shellScriptOf, shownOutputs } from '../../support/page-blocks.js';
 import { runScript, type ServiceProcess, START, startServiceProcess } from '../../support/processes.js';
@@ -37,7 +39,7 @@ describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () 
   });
   afterAll(() => demo?.terminate());
 
-  /** Runs the shell blocks of a page as one script. */
+  /** Runs the shell blocks of a page as one script, with a fresh authorization code as the input of the user. */
   async function outputOf(page: string): Promise<string> {
     const portOfApi = await freePort();
     const script = shellScriptOf(page)
@@ -47,7 +49,19 @@ describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () 
       .replaceAll('API=http://localhost:9000', `API=http://127.0.0.1:${portOfApi}`)
       .replaceAll('var/demo-registry.yaml', join(dataFolder, 'demo-registry.yaml'))
       .replaceAll(/(?<![\w/-])([\w-]+\.(?:cookies|json|pem))\b/g, join(database.folder, '$1'));
-    return runScript(script, { env: environment });
+    const input = script.includes('read -r CODE') ? `${await signInAsBackend(page)}\n` : '';
+    return runScript(script, { env: environment, input });
+  }
+
+  /** Signs in at the link of a page, as a person does in a browser. Returns the code of the redirect. */
+  async function signInAsBackend(page: string): Promise<string> {
+    const { agents } = parse(readFileSync(join(dataFolder, 'demo-registry.yaml'), 'utf8'));
+    const [{ email, password }] = agents.filter((agent: { email: string }) => agent.email.startsWith('backend@'));
+    const browser = new AgentBrowser({ url: demo.url });
+    const [link = ''] = /http:\S+response_type=code[^\s>]+/.exec(read(page)) ?? [];
+    const form = await browser.open(Object.fromEntries(new URL(link).searchParams));
+    const signedIn = await browser.submit(form, { email, password }, undefined, { origin: DEMO_URL });
+    return redirected(await browser.follow(signedIn)).parameters.code as string;
   }
 
   it.each(pagesWithCommands)(
