@@ -8,7 +8,6 @@ import { generatedGrant, randomForm } from '../support/generated.grant.js';
 import { notes, randomNotesForm } from '../support/notes.js';
 import { phoneCode, randomPhoneForm } from '../support/phone-code.js';
 import { randomPassForm, signedPass } from '../support/signed-pass.grant.js';
-import { randomVoucherForm, voucher } from '../support/voucher.js';
 
 const { FUZZ_SEED } = process.env;
 const NIGHTLY_COUNT = onMariadb ? 5 : 200;
@@ -20,7 +19,6 @@ const KINDS: Record<string, (random: Random) => (TestedGrant | TestedRoute)[]> =
   'generated grant': (random) => [generatedGrant(randomForm(random), random)],
   pass: (random) => [signedPass(randomPassForm(random))],
   'code by phone': (random) => Object.values(phoneCode(randomPhoneForm(random))),
-  voucher: (random) => Object.values(voucher(randomVoucherForm(random))),
   notes: (random) => Object.values(notes(randomNotesForm(random))),
 };
 
