@@ -222,6 +222,7 @@ describe('an HTTP exception of NestJS that an extension throws', () => {
       const response = await get(place);
       expectErrorOf(response, each);
       expect(JSON.stringify(lineOf(response))).toContain(each[0] === 402 || each[0] === 422 ? 'Exception' : SECRET);
+      if (each[0] >= 500) expect(lineOf(response).cause).toContain(SECRET);
     }
   });
 
