@@ -15,10 +15,10 @@ export async function seedRegistry(database: Connection, count: number): Promise
     INSERT INTO organization (id, name, chat_between_groups, grants, public_clients, from_file, suspended)
     SELECT ${id('seq')}, CONCAT('Organization ', seq), 1, '{}', '[]', 0, 0 FROM seq_0_to_${organizations - 1}`);
   await database.query(`
-    INSERT INTO client_application (client_id, name, client_type, organization_id, redirect_uris,
+    INSERT INTO client_application (client_id, name, client_type, organization_id, redirect_uris, redirect_uri_match,
       origins, scopes, grants, from_file, suspended)
     SELECT CONCAT('client-${count}-', seq), CONCAT('Client ', seq), 'web', ${id(`seq MOD ${organizations}`)},
-      CONCAT('["https://client-', seq, '.example/chat/"]'), '[]', '["customers:own"]', '{}', 0, 0
+      CONCAT('["https://client-', seq, '.example/chat/"]'), 'exact', '[]', '["customers:own"]', '{}', 0, 0
     FROM seq_0_to_${count - 1}`);
   await database.query(`
     INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, from_file)

@@ -40,6 +40,7 @@ export class Registry1796000000000 extends CreateTables {
         its.json('previous_secrets', NULLABLE),
         its.json('assertion_keys', NULLABLE),
         its.json('redirect_uris'),
+        its.text('redirect_uri_match', 16),
         its.json('origins'),
         its.json('grant_types', NULLABLE),
         its.json('scopes'),

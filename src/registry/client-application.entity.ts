@@ -3,6 +3,7 @@ import { Agent } from './agent.entity.js';
 import type { AssertionKeys } from './assertion-keys.js';
 import type { GrantSettings } from './organization.entity.js';
 import type { PreviousSecret } from './previous-secrets.js';
+import { isBelow } from './redirect-uri.js';
 
 /** Where a client runs: in browsers, on servers, or on devices. */
 export type ClientType = 'web' | 'server' | 'native';
@@ -41,6 +42,13 @@ export class ClientApplication {
 
   @Column('simple-json', { name: 'redirect_uris' })
   redirectUris!: string[];
+
+  /**
+   * `prefix` also admits URIs below the registered ones. It applies to customer grants, never to the authorization
+   * page.
+   */
+  @Column('varchar', { name: 'redirect_uri_match', length: 16 })
+  redirectUriMatch!: 'exact' | 'prefix';
 
   /** Origins in addition to those of the redirect URIs. */
   @Column('simple-json')
@@ -105,8 +113,12 @@ export class ClientApplication {
     return this.grantTypes === null ? !optIn : this.grantTypes.includes(grantType);
   }
 
-  /** Whether a redirect URI equals a registered one, character for character. */
+  /**
+   * Whether a redirect URI equals a registered one, character for character, or lies below one if the match is
+   * `prefix`.
+   */
   admitsRedirectUri(uri: string): boolean {
-    return this.redirectUris.includes(uri);
+    if (this.redirectUris.includes(uri)) return true;
+    return this.redirectUriMatch === 'prefix' && this.redirectUris.some((registered) => isBelow(uri, registered));
   }
 }

@@ -22,3 +22,17 @@ export function isOrigin(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#@\\\s]+$/.test(text)) return false;
   return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 }
+
+/**
+ * Below at a segment boundary, with the same scheme, host and port, and without a part that a server could interpret as
+ * another path: query, fragment, userinfo, backslash, encoded slash or dot, empty segment, or dot segment, even with a
+ * path parameter.
+ */
+export function isBelow(uri: string, registered: string): boolean {
+  const base = registered.replace(/\/$/, '');
+  if (!uri.startsWith(`${base}/`) || registered.includes('?')) return false;
+  const rest = uri.slice(base.length);
+  if (!/^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$/.test(rest) || /%(?:2f|5c|2e|00)/i.test(rest))
+    return false;
+  return !/\/(?:\/|\.{1,2}(?:[;/]|$))/.test(rest);
+}

@@ -23,6 +23,7 @@ import {
   ACME,
   ACME_AGENT,
   ACME_PAGE,
+  ACME_PREFIX,
   ACME_SITE,
   PUBLIC_SITE,
   RIVAL_AGENT,
@@ -117,6 +118,12 @@ describe('a request with an invalid client or redirect URI', () => {
     const query = { ...FOR_TOKEN, ...more };
     expectErrorPage(await signedIn.open({ ...query, state: 's' }), /^(client_id|redirect_uri): /);
     expectErrorPage(await newBrowser().open({ ...query, response_type: 'code' }), /^(client_id|redirect_uri): /);
+  });
+
+  it('gets an error page for a path below the redirect URI, also if the cookie grant allows paths below', async () => {
+    const prefix = { ...FOR_TOKEN, client_id: ACME_PREFIX };
+    expectErrorPage(await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app/x' }), 'redirect_uri: ');
+    expect((await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app' })).status).toBe(302);
   });
 
   it('gets the common error shape if it accepts JSON', async () => {

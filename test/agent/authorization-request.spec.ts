@@ -18,7 +18,9 @@ const registry = { client: (id: string) => clients.get(id as ClientType) } as un
 
 function clientOf(clientType: ClientType): ClientApplication {
   const redirectUris = [CALLBACK, 'https://app.example/', 'com.example.app:/done', ...LOOPBACK];
-  return Object.assign(new ClientApplication(), { clientId: clientType, clientType, redirectUris });
+  // `prefix` admits URIs below the registered ones for the cookie grant. The authorization page must ignore it.
+  const registered = { redirectUris, redirectUriMatch: 'prefix' };
+  return Object.assign(new ClientApplication(), { clientId: clientType, clientType, ...registered });
 }
 
 const read = (parameters: Query) => readAuthorizationRequest(queryOf(parameters), registry);

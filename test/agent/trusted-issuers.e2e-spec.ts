@@ -244,7 +244,8 @@ describe('DELETE /v2/token', () => {
     ['with the other signature and padding', (signature) => `${twinOf(signature).toString('base64url')}==`],
     ['with an escaped character', (signature) => signature.toString('base64url').replace(/^./, escaped)],
   ])('a trusted issuer’s token is rejected in another text of its signature: %s', async (_, textOf) => {
-    const valid = await token();
+    let valid = await token();
+    while (!/[-_][^.]*$/.test(valid)) valid = await token(); // else both alphabets have the same text
     const end = valid.lastIndexOf('.') + 1;
     const altered = valid.slice(0, end) + textOf(Buffer.from(valid.slice(end), 'base64url'));
     expectInvalidToken(await asAgent(altered));

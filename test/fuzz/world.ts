@@ -6,6 +6,7 @@ import {
   ACME_NATIVE,
   ACME_ORIGIN,
   ACME_PAGE,
+  ACME_PREFIX,
   ACME_SITE,
   PUBLIC_ORIGIN,
   PUBLIC_SITE,
@@ -40,6 +41,7 @@ export const BACKEND_ROLE = role(ACME_BACKEND, ACME, 'https://backend.acme.examp
 export const CAST: readonly Role[] = [
   role(ACME_SITE, ACME, ACME_PAGE, ACME_ORIGIN),
   role(ACME_SITE, ACME, ACME_PAGE, ACME_ORIGIN),
+  role(ACME_PREFIX, ACME, 'https://acme.example/app/page', ACME_ORIGIN),
   role(ACME_NATIVE, ACME, 'example.acme:/callback', 'capacitor://localhost', 'code'),
   BACKEND_ROLE,
   role(RIVAL_SITE, RIVAL, `${RIVAL_ORIGIN}/`, RIVAL_ORIGIN),

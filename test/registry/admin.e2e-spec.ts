@@ -50,9 +50,9 @@ describe('protocol §9.1: /admin on the management port', () => {
     const [id, license] = [randomUUID(), { chat_between_groups: null }];
     const created = await admin('POST', 'organizations', { id, name: 'Null', license, grants: null });
     expect(created).toMatchObject({ status: 201, body: { license: { chat_between_groups: true } } });
-    const empty = { redirect_uris: null, origins: null, scopes: null, client_secret: null };
+    const empty = { redirect_uris: null, redirect_uri_match: null, origins: null, scopes: null, client_secret: null };
     const response = await admin('POST', 'clients', { ...client, ...empty, client_id: 'null-site' });
-    expect(response).toMatchObject({ status: 201, body: { origins: [] } });
+    expect(response).toMatchObject({ status: 201, body: { redirect_uri_match: 'exact' } });
     expect(await admin('PATCH', `organizations/${id}`, { license })).toMatchObject({ status: 200, body: created.body });
   });
 
@@ -73,7 +73,7 @@ describe('protocol §9.1: /admin on the management port', () => {
 
   it('creates, reads, lists, changes and deletes an application in the shape of the registry file', async () => {
     const created = await admin('POST', 'clients', client);
-    const defaults = { redirect_uris: [], origins: [], scopes: [], grants: {} };
+    const defaults = { redirect_uris: [], redirect_uri_match: 'exact', origins: [], scopes: [], grants: {} };
     const entry = { ...client, ...defaults, has_secret: false, suspended: false, from_file: false };
     expect({ status: created.status, body: created.body }).toEqual({ status: 201, body: entry });
     expect((await admin('GET', 'clients/new-site')).body).toEqual(entry);
@@ -285,7 +285,7 @@ describe('each route of the admin API that reads a body', SLOW, () => {
       organizations: { id: randomUUID(), name: 'N', license: {}, public_clients: [], grants: {} },
       clients: {
         ...{ client_id: 'n', name: 'N', client_type: 'web', organization_id: ACME, client_secret: 's'.repeat(32) },
-        ...{ redirect_uris: [], origins: [], grant_types: [], scopes: [], grants: {} },
+        ...{ redirect_uris: [], redirect_uri_match: 'exact', origins: [], grant_types: [], scopes: [], grants: {} },
       },
       agents: { ...AGENT, scopes: [] },
       'resource-servers': { id: 'n', secret: 's'.repeat(32), audiences: [] },

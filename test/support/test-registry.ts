@@ -9,6 +9,8 @@ export const SHARED = 'b0f8b6b0-5b0a-4a7e-8a43-3c6a4a1c0d22';
 export const ACME_SITE = 'acme-site';
 export const ACME_ORIGIN = 'https://acme.example';
 export const ACME_PAGE = 'https://acme.example/chat/';
+/** Admits redirect URIs below `https://acme.example/app`. */
+export const ACME_PREFIX = 'acme-prefix';
 export const ACME_NATIVE = 'acme-native';
 export const ACME_BACKEND = 'acme-backend';
 /** May use only `agent_token`. */
@@ -47,6 +49,14 @@ export function testRegistry(): Required<RegistryDocument> {
         organization_id: ACME,
         redirect_uris: [ACME_PAGE],
         scopes: ['customers:own'],
+      },
+      {
+        client_id: ACME_PREFIX,
+        name: 'Acme app',
+        client_type: 'web',
+        organization_id: ACME,
+        redirect_uris: ['https://acme.example/app'],
+        redirect_uri_match: 'prefix',
       },
       {
         client_id: ACME_NATIVE,

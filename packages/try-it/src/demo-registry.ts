@@ -112,6 +112,7 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         client_type: 'web',
         organization_id: DEMO.organizationId,
         redirect_uris,
+        redirect_uri_match: 'prefix',
         origins: PAGE_ORIGINS,
         scopes: ['customers:own'],
         grant_types: [

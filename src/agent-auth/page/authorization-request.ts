@@ -95,6 +95,7 @@ const withoutPort = (uri: string) => uri.replace(LOOPBACK_URI, '$1$2');
 
 /**
  * Character for character (RFC 9700 §2.1), except the port of a native application's loopback URI (RFC 8252 §7.3).
+ * `redirect_uri_match: prefix` is for grants, which never redirect.
  */
 function isRegistered(redirectUri: string, { clientType, redirectUris }: ClientApplication): boolean {
   if (redirectUris.includes(redirectUri)) return true;

@@ -44,6 +44,13 @@ export class ClientEntry extends AssertionKeyFields {
   redirect_uris: string[] = [];
 
   @IsOptional()
+  @ApiEnum(
+    ['exact', 'prefix'],
+    '`exact` if omitted. `prefix` also admits URLs below a redirect URI for customer grants.',
+  )
+  redirect_uri_match: 'exact' | 'prefix' = 'exact';
+
+  @IsOptional()
   @AreOrigins()
   @ApiProperty('Further origins of pages that may call the service.', [EXAMPLE.origin])
   origins: string[] = [];
@@ -112,6 +119,7 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
       organizationId: entry.organization_id ?? null,
       assertionKeys: assertionKeysOf(entry),
       redirectUris: entry.redirect_uris,
+      redirectUriMatch: entry.redirect_uri_match,
       origins: entry.origins,
       grantTypes: entry.grant_types ?? null,
       scopes: entry.scopes,
@@ -128,6 +136,7 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
       organization_id: row.organizationId ?? undefined,
       ...assertionKeyFields(row.assertionKeys),
       redirect_uris: row.redirectUris,
+      redirect_uri_match: row.redirectUriMatch,
       origins: row.origins,
       grant_types: row.grantTypes ?? undefined,
       scopes: row.scopes,
