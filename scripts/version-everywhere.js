@@ -19,6 +19,7 @@ const PLACES = [
   ['**/package.json', `"${PACKAGES}": "`],
   ['*.md', `${PACKAGES}-`],
   ['docs/llms.txt', `${PACKAGES}-`],
+  ['*.md', String.raw`(?:\?ref=v|git diff v)`],
   ['Dockerfile', 'org.opencontainers.image.version="'],
   ['deploy/kubernetes/base/kustomization.yaml', '(?:app.kubernetes.io/version|newTag): "'],
 ];

@@ -51,7 +51,7 @@ const statements = (outcome: string, perMinute: number, pod: Labels) =>
   growing('cas_database_statements_total', perMinute, { outcome, ...pod });
 const offset = (seconds: number, pod: Labels) => steady('cas_clock_offset_seconds', seconds, pod);
 
-const CONFIGURATION = { issuer: 'https://auth.example', region: 'eu', keys: '0123456789ab', version: '1.0.0' };
+const CONFIGURATION = { issuer: 'https://auth.example', region: 'eu', keys: '0123456789ab', version: '2.0.0' };
 /** A pod that has read a rotated key file at this minute. */
 const upcoming = (minute: number, pod: Labels): Series => [
   'cas_signing_keys',
