@@ -19,7 +19,7 @@ export const TAGS: Tag[] = [
   {
     name: 'Metadata',
     description: 'What the service publishes about itself.',
-    paths: /^\/(\.well-known|openapi|docs)/,
+    paths: /^\/(\.well-known|openapi)/,
   },
   { name: 'Resource servers', description: 'Whether a token is valid, and which have ended.', paths: /^\/oauth2\// },
   { name: 'Administration', description: 'Registry, customers and their tokens.', paths: /^\/admin\// },

@@ -77,7 +77,7 @@ export class Configuration {
   @IsHttpOrigin()
   AUTH_URL!: string;
 
-  /** A YAML file of organizations, clients and agents. The service applies it at each start and after each change. */
+  /** A YAML file of organizations, clients and agents. Applied at the start with MIGRATE_ON_START or the embedded database. */
   @IsOptional()
   @IsString()
   REGISTRY_FILE?: string;
@@ -152,7 +152,7 @@ export class Configuration {
   @IsTrustProxy()
   TRUST_PROXY?: string;
 
-  /** The limits of new identities, token requests, transfers, sign-ins and revocations (protocol §2.14), or `off`. */
+  /** The limits of protocol §2.14, or `off`. */
   @Transform(({ value }) => parseRateLimit(value))
   @IsRateLimit()
   RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;
