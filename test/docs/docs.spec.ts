@@ -22,12 +22,23 @@ const tests = ['test', 'packages/browser-client/test']
   .map(read)
   .join('\n');
 
+const figures = pages.flatMap((page) =>
+  [...read(`docs/${page}`).matchAll(/\[([\d.,]+)[^\]]*\]\((?:\.\.\/)?performance\.md#/g)].map(([, figure]) => ({
+    page,
+    figure: figure as string,
+  })),
+);
+
 const records = readdirSync(join(PROJECT, 'docs/decisions')).filter((name) => /^\d{4}-/.test(name));
 
 describe('the documentation', () => {
   it.each(records)('has a decision record with at most 150 words, which the list names: %s', (name) => {
     expect(read(`docs/decisions/${name}`).split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(150);
     expect(read('docs/decisions/README.md')).toContain(`(${name})`);
+  });
+
+  it.each(figures)('$page cites the figure $figure of docs/performance.md', ({ figure }) => {
+    expect(read('docs/performance.md')).toContain(figure);
   });
 
   it.each(quoted)('$page quotes $file verbatim', ({ file, text }) => {
