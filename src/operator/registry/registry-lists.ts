@@ -34,8 +34,9 @@ export class RegistryLists {
     const where: object = { ...(organizationId !== undefined && { organizationId }), [column]: MoreThan(after) };
     const order: object = { [column]: 'ASC' };
     // one more than the page has, so that a full page knows whether an entry follows
-    const options = { where, order, take: limit + 1, relations: relationsOf(kind) };
-    const found = await this.database.manager.find<Row>(kind.entity, options);
+    const page = { where, order, take: limit + 1, relations: relationsOf(kind) };
+    // a join would read the keys before the rows, and an entry that is deleted in between would end the list
+    const found = await this.database.manager.find<Row>(kind.entity, { ...page, relationLoadStrategy: 'query' });
     const rows = found.slice(0, limit);
     if (found.length === rows.length) return { rows };
     return { rows, next_cursor: encodeCursor(listOf(kind), rows.at(-1)?.[column]) };

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
+import { clientOf } from '../../support/statements.js';
 import { ACME, ACME_SITE, AT_RIVAL, RIVAL } from '../../support/test-registry.js';
 import { collectTimers } from '../../support/timers.js';
 import { useService } from '../../support/use-service.js';
@@ -70,6 +71,19 @@ describe('a list of the admin API', () => {
     const { clients } = await get(`clients?organization_id=${TENANT}`);
     const inserted = clients.filter(({ name }: { name: string }) => name === 'Inserted');
     for (const id of idsOf(inserted)) await admin('DELETE', `clients/${id}`);
+  });
+
+  it('has next_cursor if an entry of its page is deleted while the page is read', async () => {
+    await create('clients', client('list-0-deleted', 'Deleted'));
+    const database = clientOf(service);
+    const query = database.query.bind(database);
+    vi.spyOn(database, 'query').mockImplementationOnce(async (...statement) => {
+      const result = await query(...statement);
+      await admin('DELETE', 'clients/list-0-deleted');
+      return result;
+    });
+    expect(await get(`clients?organization_id=${TENANT}&limit=2`)).toHaveProperty('next_cursor');
+    expect(idsOf((await get(`clients?organization_id=${TENANT}`)).clients)).not.toContain('list-0-deleted');
   });
 
   it('continues after an entry that was deleted since its page was read', async () => {
