@@ -15,11 +15,11 @@ export type UpstreamFailure = 'responds with 500' | 'closes the connection' | 'd
 /** A local server in the place of the system. */
 export class UpstreamServer {
   private failure: UpstreamFailure | undefined;
-  /** The bodies of all requests. */
+  /** The URL and the body of each request. */
   private readonly received: string[] = [];
 
   private readonly server = createServer((request, response) => {
-    const index = this.received.push('') - 1;
+    const index = this.received.push(`${request.url} `) - 1;
     request.on('data', (chunk) => {
       this.received[index] += chunk;
     });
@@ -43,7 +43,7 @@ export class UpstreamServer {
     return started;
   }
 
-  /** Does work, and returns the bodies of the requests meanwhile. With `failure`, the system fails meanwhile. */
+  /** Does work, and returns the requests meanwhile, each as a text. With `failure`, the system fails meanwhile. */
   async during<Result>(
     work: () => Promise<Result>,
     failure?: UpstreamFailure,

@@ -88,8 +88,9 @@ const KEEPS_SECRET: RouteRule = {
   },
 };
 
+/** The words of texts. In a URL or a form, an escape such as `%20` separates words. */
 const wordsIn = (texts: string[]): string[] =>
-  texts.flatMap((text) => text.split(/[^\w-]+/)).filter((word) => word !== '');
+  texts.flatMap((text) => text.split(/(?:%[\dA-F]{2}|[^\w-])+/)).filter((word) => word !== '');
 
 const SAYS_NOTHING_OF_AN_ADDRESS: RouteRule = {
   title: 'gives an unknown address the same response as a known one',

@@ -1,7 +1,7 @@
 import type { TestedGrant, TestedRoute } from './failures-of.js';
 import { makes } from './mistake.js';
 import { notes } from './notes.js';
-import { phoneCode } from './phone-code.js';
+import { LOGS_CODE_OF_URL, phoneCode } from './phone-code.js';
 import { pollingGrant } from './polling.grant.js';
 import { signedPass } from './signed-pass.grant.js';
 import { grantThat, sound } from './ticket.grant.js';
@@ -171,6 +171,7 @@ export const MISTAKES: Mistakes[] = [
       ['limits only the network', MESSAGES, /^200 after 30 requests for the same text; take from a limit for/],
       ['creates codes with Math.random', 'Math.random()', /repeats when Math\.random\(\) repeats its numbers/],
       ['logs the code', SECRET, /^the log discloses \d{6}/],
+      [LOGS_CODE_OF_URL, SECRET, /^the log discloses \d{6}/],
       ['responds with the code', SECRET, /^the response has all of the message, which so proves nothing: \d{6}/],
       [
         'says whether a phone is known',
