@@ -1,4 +1,3 @@
-import fs from 'node:fs';
 import { ApiRoute, PublicController } from '@customer-authorization/service/grant';
 import { Get, Module, Res } from '@nestjs/common';
 import type { Response } from 'express';
@@ -33,8 +32,6 @@ const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'
 const globals = () => [
   globalThis.fetch,
   Math.random,
-  fs.write,
-  fs.writeSync,
   ...[process.stdout, process.stderr].flatMap((stream) => [stream.write, Object.hasOwn(stream, 'write')]),
   ...CONSOLE_METHODS.map((method) => Reflect.get(console, method)),
 ];

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../../../test/fuzz/random.js';
 import { IS_NIGHTLY } from '../../../../test/nightly.js';
@@ -7,13 +6,10 @@ import { failuresOf, type TestedGrant, type TestedRoute } from '../support/failu
 import { generatedGrant, randomForm } from '../support/generated.grant.js';
 import { notes, randomNotesForm } from '../support/notes.js';
 import { phoneCode, randomPhoneForm } from '../support/phone-code.js';
+import { seedsOf } from '../support/seeds.js';
 import { randomPassForm, signedPass } from '../support/signed-pass.grant.js';
 
-const { FUZZ_SEED } = process.env;
 const NIGHTLY_COUNT = onMariadb ? 5 : 200;
-const seeds = FUZZ_SEED
-  ? [Number(FUZZ_SEED)]
-  : Array.from({ length: IS_NIGHTLY ? NIGHTLY_COUNT : 3 }, () => randomInt(1e9));
 
 const KINDS: Record<string, (random: Random) => (TestedGrant | TestedRoute)[]> = {
   'generated grant': (random) => [generatedGrant(randomForm(random), random)],
@@ -22,9 +18,8 @@ const KINDS: Record<string, (random: Random) => (TestedGrant | TestedRoute)[]> =
   notes: (random) => Object.values(notes(randomNotesForm(random))),
 };
 
-/** `FUZZ_SEED=… ` repeats a failure. */
 describe('the conformance kit blames no correct grant and no correct route', () => {
-  it.each(seeds)('of the seed %i', async (seed) => {
+  it.each(seedsOf(IS_NIGHTLY ? NIGHTLY_COUNT : 3))('of the seed %i', async (seed) => {
     const random = new Random(seed);
     const kind = random.pick(Object.keys(KINDS));
     for (const tested of KINDS[kind]?.(random) ?? [])
