@@ -307,7 +307,10 @@ describe('the session of an anonymous customer', () => {
   it('is in the export without its hashes, and is erased with the customer', async () => {
     const { entity_id, access_token, refresh_token } = await anonymousCustomer(service);
     const { body } = await asOperator('GET', `${entity_id}/export`);
-    expect(body.tables.session).toMatchObject([{ id: sidOf(access_token), kind: 'own', client_id: ACME_SITE }]);
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    const session = { id: sidOf(access_token), kind: 'own', client_id: ACME_SITE };
+    expect(body.tables.session).toMatchObject([{ ...session, created_at: time, expires_at: time, redeemed_at: null }]);
+    expect(body.tables.customer).toMatchObject([{ created_at: time }]);
     expect(body.tables.session[0]).not.toHaveProperty('refresh_id_hash');
     await service.erase(entity_id);
     expect(await infoStatus(service, access_token)).toBe(401);
