@@ -218,7 +218,7 @@ function growth(samples: Sample[]) {
   const rows = (Object.keys(MAX_GROWTH) as (keyof Sample)[]).map((name) => {
     const first = medianOf(samples.slice(WARM_UP_SAMPLE_COUNT, 2 * WARM_UP_SAMPLE_COUNT), name);
     const last = medianOf(samples.slice(-WARM_UP_SAMPLE_COUNT), name);
-    return [name, { first: rounded(first), last: rounded(last), ratio: Number((last / first).toFixed(2)) }] as const;
+    return [name, { first: rounded(first), last: rounded(last), ratio: Number((last / first).toFixed(3)) }] as const;
   });
   return Object.fromEntries(rows) satisfies Table;
 }
