@@ -32,9 +32,7 @@ export class CustomerDataParticipants {
     const failures: unknown[] = [];
     for (const participant of this.participants) {
       const erasing = Promise.resolve().then(() => participant.onErase(entityId));
-      await withTimeout(erasing, Math.max(remainingMs(BACKGROUND_TIMEOUT_MS), 0)).catch((error) =>
-        failures.push(error),
-      );
+      await withTimeout(erasing, remainingMs(BACKGROUND_TIMEOUT_MS)).catch((error) => failures.push(error));
     }
     if (failures.length > 0) throw OAuthError.unavailable(failures[0]);
   }

@@ -9,6 +9,7 @@ import {
   isDuplicate,
   isRolledBack,
   isUnavailable,
+  withTimeout,
 } from '../../src/platform/database/database-errors.js';
 import { databaseAtStart, type RetryPolicy, ROLLED_BACK } from '../../src/platform/database/retry-policy.js';
 import { type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
@@ -114,6 +115,13 @@ it('the time of the statements of a request starts with the first one, and is ne
   expect(remaining()).toBe(-1);
   clock.mockRestore();
   expect(requestContext.remainingMs()).toBeUndefined();
+});
+
+it('work ends at once if its time is over already, without a negative timer, of which Node warns', async () => {
+  const timer = vi.spyOn(globalThis, 'setTimeout');
+  await expect(withTimeout(new Promise(() => undefined), -1, 1_000)).rejects.toThrow(DeadlineExceededError);
+  expect(timer.mock.calls.map(([, delayMs]) => delayMs)).toEqual([0]);
+  timer.mockRestore();
 });
 
 it('the message of an error of a server has its number and its name, that of another error has neither', () => {

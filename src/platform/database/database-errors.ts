@@ -132,7 +132,8 @@ export function withinDeadline<Result>(send: () => Promise<Result>, limitMs = ST
 export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number, limitMs = timeoutMs): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => setImmediate(() => reject(new DeadlineExceededError(limitMs))), timeoutMs);
+    const fail = () => setImmediate(() => reject(new DeadlineExceededError(limitMs)));
+    timer = setTimeout(fail, Math.max(timeoutMs, 0)); // the time may be over already, and Node warns of a negative one
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
