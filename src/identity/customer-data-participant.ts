@@ -10,7 +10,10 @@ export interface CustomerDataParticipant {
    */
   onErase(entityId: string): Promise<void>;
 
-  /** Returns those of these 1 to 500 customers that must be retained although they are idle. By default, none. */
+  /**
+   * Returns those of these 1 to 500 customers that must be retained although they are idle. By default, none. It has 60 s.
+   * If it fails, no customer is purged, and a later purge calls it again.
+   */
   mustRetain?(entityIds: string[]): Promise<string[]>;
 
   /**

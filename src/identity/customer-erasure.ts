@@ -1,6 +1,7 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Customers } from '../customer/customers.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
@@ -8,7 +9,10 @@ import { CustomerEvents } from '../session/feed/customer-events.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 
-/** After so many errors of an unavailable database, each after up to a second, the purge does not try other customers. */
+/**
+ * After so many errors of an unavailable database, each after up to a second, or of an extension that does not respond,
+ * each after a minute, the purge does not try other customers.
+ */
 const MAX_UNAVAILABLE_COUNT = 3;
 
 /** Erases customers (protocol §5.8). */
@@ -67,21 +71,23 @@ export class CustomerErasure {
    * Finishes the erasure of customers in a purge. An error of one customer is logged only, and the next purge tries again.
    *
    * @returns the number of customers that failed
-   * @throws Error if the database was unavailable for several customers, each for a second
+   * @throws Error if the database or an extension was unavailable for several customers
    */
   async finishErasures(entityIds: string[]): Promise<number> {
     const finished: string[] = [];
-    let [unavailableCount, outage]: [number, Error | undefined] = [0, undefined];
+    let [unavailableCount, outage]: [number, unknown] = [0, undefined];
     for (const id of entityIds)
       try {
         await this.participants.onErase(id);
         finished.push(id);
       } catch (error) {
-        if (isOutage((error as Error).cause) && ++unavailableCount === MAX_UNAVAILABLE_COUNT) {
-          outage = error as Error;
+        // a request would get 503, whose text does not say what has failed
+        const cause = error instanceof OAuthError ? error.cause : error;
+        if (isOutage(cause) && ++unavailableCount === MAX_UNAVAILABLE_COUNT) {
+          outage = cause;
           break;
         }
-        this.logFailure(id, error as Error);
+        this.logFailure(id, cause);
       }
     const deletedCount = await this.deleteRows(finished);
     if (outage) throw outage;
@@ -105,7 +111,9 @@ export class CustomerErasure {
     }
   }
 
-  private logFailure(entityId: string, { message }: Error): void {
+  /** @param error of an extension, which may throw any value */
+  private logFailure(entityId: string, error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
     this.logger.warn(`the data of customer ${entityId} is not deleted; the service tries again: ${message}`);
   }
 }

@@ -300,11 +300,11 @@ describe('protocol §5.9: the purge of idle customers', () => {
   });
 
   it('goes on with the other customers if a participant fails for one, logs it, and tries again in each purge', async () => {
-    const participants = service.application.get(CustomerDataParticipants);
+    const participant = service.application.get(RetainingParticipant, { strict: false });
     const failing = (await newCustomer(service)).entity_id;
     const others = [(await newCustomer(service)).entity_id, (await newCustomer(service)).entity_id];
     service.passDays(IDLE_DAYS + 2);
-    const onErase = vi.spyOn(participants, 'onErase').mockImplementation(async (id) => {
+    const onErase = vi.spyOn(participant, 'onErase').mockImplementation(async (id) => {
       if (id === failing) throw new Error('no disk');
     });
     const warn = vi.spyOn(Logger.prototype, 'warn');
