@@ -97,7 +97,7 @@ const FIND_DEVICES = selectStatement<[customerId: string, now: Date], DeviceRow>
   `${SELECT_DEVICES}
     WHERE session.customer_id = ? AND (session.browser_id IS NOT NULL OR session.refresh_id_hash IS NOT NULL)
       AND session.expires_at > ?
-    ORDER BY session.seen_day DESC, session.id`,
+    ORDER BY session.seen_day DESC, session.used_at DESC, session.id`,
 );
 
 const findOfBrowsers = (browserIds: string[]) =>
