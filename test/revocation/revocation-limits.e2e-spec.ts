@@ -94,6 +94,13 @@ describe('protocol §2.14: the limit of revocations by network', () => {
     expectLimited(await endToken(service, next.access_token));
   });
 
+  it('counts the ending of a token that has ended already as one entry', async () => {
+    const service = await limited('revocations=2/3600');
+    const { access_token } = await newCustomer(service);
+    for (let round = 0; round < 2; round++) expect((await endToken(service, access_token)).status).toBe(200);
+    expectLimited(await endToken(service, (await newCustomer(service)).access_token), 3_600);
+  });
+
   it('does not count what a client with its secret, an agent or the operator ends', async () => {
     const service = await limited('revocations=1/3600');
     const agent = await issueAgentToken(service);
