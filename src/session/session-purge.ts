@@ -29,8 +29,7 @@ type PurgedRow = NotNull<EntityRow<Session, 'id' | 'customer_id' | 'created_at'>
 
 /**
  * What a client may still redeem: an `own` session with a client has a refresh token, and one of the kind `client` gives
- * further tokens. Sessions of other kinds have access
- * tokens only, or belong to a browser.
+ * further tokens. Sessions of other kinds have access tokens only, or belong to a browser.
  */
 const REDEEMABLE_KINDS: readonly string[] = ['own', 'code', 'refresh', 'proof', 'client'] satisfies (
   | SessionKind
