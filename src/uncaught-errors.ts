@@ -78,8 +78,9 @@ export class UncaughtErrors {
 
   private isOfExtension({ grant, method, matchedRoute }: RequestContext): boolean {
     if (!this.application) return false;
-    if (grant !== undefined)
-      return this.classes.has(this.application.get(GrantRegistry, { strict: false }).named(grant).handler.constructor);
+    const grants = this.application.get(GrantRegistry, { strict: false }).all();
+    const requestedGrant = grants.find(({ name }) => name === grant); // none if the request is for an agent's token
+    if (requestedGrant) return this.classes.has(requestedGrant.handler.constructor);
     const path = matchedRoute.replace(/:(\w+)/g, '{$1}');
     const routeMethod = method === 'HEAD' ? 'get' : method.toLowerCase();
     const routes = routesOf(this.application.get(DiscoveryService, { strict: false }));

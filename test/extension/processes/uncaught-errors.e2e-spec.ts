@@ -7,7 +7,7 @@ import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { useDatabase } from '../../support/databases.js';
 import { environmentOf, PRODUCTION, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
 import { PROJECT } from '../../support/project-files.js';
-import { ACME_PAGE, ACME_SITE, writeRegistry } from '../../support/test-registry.js';
+import { ACME_NATIVE, ACME_PAGE, ACME_SITE, writeRegistry } from '../../support/test-registry.js';
 
 /** The package of an extension whose author forgets each `await`, next to a copy of the built service. */
 const MAIN = `
@@ -40,6 +40,7 @@ const mistakes = {
   timer: () => void setTimeout(() => { throw new Error('a timer'); }, 1),
   emitter: () => void setImmediate(() => new EventEmitter().emit('error', new Error('an emitter'))),
   socket: () => void connect(REFUSING, '127.0.0.1'),
+  late: () => void setTimeout(() => void Promise.reject('a text'), 100),
 };
 
 class Body extends GrantBody {}
@@ -200,6 +201,18 @@ describe('a rejection or an exception that no code catches', () => {
         }),
       );
       expect(line).toMatchObject({ level: 'error', package: PACKAGE, route: TOKEN, grant: 'cookie' });
+    });
+
+    it('is logged and counted, and ends nothing, in middleware during a request for the token of an agent', async () => {
+      const grant_type = 'authorization_code';
+      const line = await lineAfter(() =>
+        fetch(`${service.url}/v2/token`, {
+          method: 'POST',
+          headers: { 'x-mistake': 'late' },
+          body: JSON.stringify({ grant_type, client_id: ACME_NATIVE, code: 'dev:none', redirect_uri: ACME_PAGE }),
+        }),
+      );
+      expect(line).toMatchObject({ level: 'error', package: PACKAGE, route: '/v2/token', grant: grant_type });
     });
 
     it('changes no response, and the service is ready', async () => {
