@@ -152,7 +152,7 @@ it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no r
   ]);
 });
 
-it('leaves out the INSERT of a request that gets 503 before the batch is sent, and waits as long as the others may', async () => {
+it('rejects the INSERT of a request that gets 503 before the batch is sent, and waits as long as the others may', async () => {
   const connected = deferred();
   const sent: SqlValue[][] = [];
   const waits: number[] = [];
@@ -172,12 +172,14 @@ it('leaves out the INSERT of a request that gets 503 before the batch is sent, a
     remaining.mockReturnValueOnce(remainingMs);
     return batcher.send(INSERT, [id, 'A']);
   };
-  const inserted = Promise.all([insert('short', 100), insert('long', 900)]);
+  const inserted = Promise.allSettled([insert('short', 100), insert('long', 900)]);
   await nextTick();
   now.mockReturnValue(101);
   connected.resolve();
-  await inserted;
+  const [short, long] = await inserted;
   expect({ sent, waits }).toEqual({ sent: [['long', 'A']], waits: [900] });
+  expect(short).toMatchObject({ status: 'rejected', reason: { code: 'DEADLINE_EXCEEDED' } });
+  expect(long).toEqual({ status: 'fulfilled', value: 1 });
 });
 
 it('repeats each SELECT separately if the rows of a batch have no statement index', async () => {

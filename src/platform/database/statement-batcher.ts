@@ -1,4 +1,4 @@
-import { isUnavailable, remainingMs } from './database-errors.js';
+import { DeadlineExceededError, isUnavailable, remainingMs } from './database-errors.js';
 import type { SqlValue } from './sql-dialect.js';
 import { STATEMENT_INDEX, type Statement } from './statement.js';
 
@@ -87,14 +87,17 @@ export class StatementBatcher<Result> {
     const waitMs = Math.max(...waiting.map(({ until }) => until)) - performance.now();
     if (size === 1) return send(statement, () => [first.parameters], waitMs).then(first.resolve, first.reject);
     const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
+    let sent = waiting;
     const uses = () => {
       // a write must not happen after the 503 of its request; an unneeded SELECT changes nothing
-      const sent = mayPad ? [...waiting, ...padding] : waiting.filter(({ until }) => performance.now() < until);
+      sent = mayPad ? [...waiting, ...padding] : waiting.filter(({ until }) => performance.now() < until);
       return sent.map(({ parameters }) => parameters);
     };
     try {
       const results = split(await send(statement, uses, waitMs), size);
-      for (const [index, use] of waiting.entries()) use.resolve(results[index] as Result);
+      for (const [index, use] of waiting.entries())
+        if (sent.includes(use)) use.resolve(results[index] as Result);
+        else use.reject(new DeadlineExceededError(0)); // the 503 of its request may be later than this result
     } catch (error) {
       // One statement's error, such as a duplicate key, must not fail the others. An outage or a rollback fails all,
       // and `Database` sends them again after a rollback.
