@@ -128,6 +128,7 @@ describe('the routes of an extension', () => {
     ['start', null],
     ['approve', null],
     ['browser', 'true'],
+    ['screen-7', 'true'],
   ])('responds to a preflight request and to a page for /%s, with credentials: %s', async (path, credentials) => {
     const headers = { origin: ACME_ORIGIN, 'access-control-request-method': 'POST' };
     for (const response of [
@@ -146,6 +147,14 @@ describe('the routes of an extension', () => {
     expect(response.headers.get('allow')).toBe('POST');
     expect((await request(`${service.managementUrl}/devices`, {})).body).toEqual({ text: '0' });
     expect((await request(`${service.url}/devices`, {})).status).toBe(404);
+  });
+
+  it('responds 405 to another method of a route with a parameter within a segment, and 404 to another segment', async () => {
+    expect((await service.post(`${DEVICE}/screen-7`, start)).body).toEqual({ text: '7' });
+    const response = await service.send('DELETE', `${DEVICE}/screen-7`);
+    expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
+    expect(response.headers.get('allow')).toBe('POST');
+    expect((await service.send('DELETE', `${DEVICE}/screen`)).status).toBe(404);
   });
 
   it('describes the routes in the OpenAPI document with their bodies, queries and error responses', async () => {

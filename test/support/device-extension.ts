@@ -1,4 +1,4 @@
-import { Get, HttpCode, Module, Post } from '@nestjs/common';
+import { Get, HttpCode, Module, Param, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import type { Principal } from '../../src/http/callers/principal.js';
 import {
@@ -106,6 +106,17 @@ class DeviceController {
   ): TextResponse {
     browser.setCookie('device=1');
     return { text: `${browser.cookies} ${browser.origin}` };
+  }
+
+  @Post('screen-:number')
+  @ApiRoute({ summary: 'Show a screen', response: TextResponse })
+  @HttpCode(200)
+  screen(
+    @ClientRequest(OfCallerBody) _request: ClientRequest<OfCallerBody>,
+    @CallingBrowser() _browser: Browser,
+    @Param('number') number: string,
+  ): TextResponse {
+    return { text: number };
   }
 
   @Get('settings')

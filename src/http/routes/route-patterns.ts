@@ -33,8 +33,9 @@ function patternOf(routes: Route[]): RegExp {
   return new RegExp(`^(${patterns.join('|')})/?$`);
 }
 
-/** A parameter matches each segment. Any other segment matches itself. */
+/** A parameter matches each text within a segment. Any other text matches itself. */
 function patternOfSegment(segment: string): string {
   if (segment.startsWith('*')) return '.+'; // a wildcard
-  return segment.startsWith('{') ? '[^/]+' : segment.replace(/[^\w-]/g, '\\$&');
+  const texts = segment.split(/\{.*?\}/);
+  return texts.map((text) => text.replace(/[^\w-]/g, '\\$&')).join('[^/]+');
 }
