@@ -14,9 +14,9 @@ const PRE_STOP_DELAY_MS = 2_000;
 const STARTUP_GC_DELAY_MS = 500;
 
 /**
- * Runs the service as a process, by default with the extension that EXTENSION names. Reads the environment, serves until SIGTERM or
- * SIGINT, and then ends the process. Resolves when both ports serve. If the start fails, the reason goes to stderr and
- * the exit code is 1.
+ * Runs the service as a process, by default with the extension that EXTENSION names. Reads the environment, serves until
+ * SIGTERM or SIGINT, and then ends the process. Resolves when all ports serve. If the start fails, the reason goes to
+ * stderr and the exit code is 1.
  */
 export async function runService(extension?: Extension): Promise<Service> {
   process.umask(0o077); // new files and folders are for the user of the process only

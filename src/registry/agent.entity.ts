@@ -15,7 +15,10 @@ export class Agent {
   @Column('varchar', { length: 200 })
   name!: string;
 
-  /** argon2id, with its parameters and salt (PHC string format). Empty for an agent without a password, whose sign-ins all fail. */
+  /**
+   * argon2id, with its parameters and salt (PHC string format). Empty for an agent without a password, whose sign-ins all
+   * fail.
+   */
   @Column('varchar', { name: 'password_hash', length: 255 })
   passwordHash!: string;
 

@@ -42,7 +42,7 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiEnum(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type?: 'Bearer';
 
-  @ApiOptionalString('The issuer: this service, or a trusted issuer.', 'https://auth.example')
+  @ApiOptionalString('The issuer: this service.', 'https://auth.example')
   iss?: string;
 
   @ApiOptionalString('The id of the customer or agent.', EXAMPLE.entityId)

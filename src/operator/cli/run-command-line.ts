@@ -53,8 +53,9 @@ const USAGE = `usage: node dist/cli.js COMMAND
 `;
 
 /**
- * Runs one of the operator's commands, by default with the extension that EXTENSION names. Reads `process.argv`. Sets the exit code 0 for
- * success or 2 for a wrong command line, and ends the process with 1 if the command failed (protocol §9.3).
+ * Runs one of the operator's commands, by default with the extension that EXTENSION names. Reads `process.argv`. Sets
+ * the exit code 0 for success or 2 for a wrong command line, and ends the process with 1 if the command failed (protocol
+ * §9.3).
  */
 export async function runCommandLine(extension?: Extension): Promise<void> {
   process.umask(0o077); // new files and folders are for the user of the process only

@@ -77,7 +77,7 @@ export class Configuration {
   @IsHttpOrigin()
   AUTH_URL!: string;
 
-  /** A YAML file of organizations, clients and agents. Applied at the start with MIGRATE_ON_START or the embedded database. */
+  /** A YAML file of the registry. A start that may run migrations applies it (protocol §8.1). */
   @IsOptional()
   @IsString()
   REGISTRY_FILE?: string;
@@ -152,7 +152,7 @@ export class Configuration {
   @IsTrustProxy()
   TRUST_PROXY?: string;
 
-  /** The limits of protocol §2.14, or `off`. */
+  /** The limits of new customers, token requests, transfers, revocations and `forget` (protocol §2.14), or `off`. */
   @Transform(({ value }) => parseRateLimit(value))
   @IsRateLimit()
   RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;

@@ -1,8 +1,8 @@
 import { rule } from '../validation/validation.js';
 
 /**
- * The limits: new identities per network, token requests and transfers per client, transfers per customer, revocations
- * and `forget` per end site (protocol §2.14).
+ * The limits: new customers and browsers per network, token requests per client, transfers per customer, revocations and
+ * `forget` per end site (protocol §2.14).
  */
 export type LimitName = 'identities' | 'tokens' | 'transfers' | 'revocations' | 'forgets';
 

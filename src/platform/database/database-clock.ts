@@ -3,7 +3,7 @@ import { aheadOfDatabaseMs, Clock } from '../clock.js';
 import { MetricsRegistry } from '../metrics.js';
 import { timeOf } from './sql-dialect.js';
 
-/** Beyond this, other processes reject the tokens of this process, or it rejects theirs (protocol §3.3). */
+/** Beyond this, other processes reject the tokens of this process, or it rejects theirs (protocol §3.2). */
 const MAX_OFFSET_SECONDS = 30;
 
 /** The clock of the database, which all processes share. SQLite has the clock of the process. */

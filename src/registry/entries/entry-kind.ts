@@ -16,8 +16,8 @@ export interface EntryKind<Fields extends object = object, Row extends ObjectLit
   /** The agent that an entry names by its email. The row has the agent's id, and the relation of the field's name. */
   readonly reference?: FieldAndColumn;
   /**
-   * All columns of the fields, but for the secret and the reference. `stored` is the row that a PUT or the registry file replaces, whose
-   * values of some fields stay if the entry omits them.
+   * All columns of the fields, except the secret and the reference. `stored` is the row that a PUT or the registry file
+   * replaces. Its values of some fields stay if the entry omits them.
    */
   toColumns(entry: Fields, stored?: Row): Partial<Row>;
   /** An entry in the form of the registry file, without its secret. */
