@@ -7,6 +7,7 @@ import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { DatabaseClock } from '../../platform/database/database-clock.js';
 import { portionsOf } from '../../platform/database/value-list.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
 import { AGENTS, COLUMNS_OF_SESSIONS } from '../../registry/entries/agent.entry.js';
@@ -74,6 +75,8 @@ export class RegistryTransactions {
       if (decided.length > 0) await this.write(manager, decided, recordsAgentSessions);
       return decided;
     }, timeoutMs);
+    // a change may have waited for others longer than a request may take, and what follows a commit must happen
+    requestContext.set({ deadline: undefined });
     for (const { kind, key, change, fields = [] } of changes)
       this.audit.success('registry.changed', actor, party(kind.name, key), { details: { change, fields } });
     await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change

@@ -42,7 +42,10 @@ export class RequestContext {
   /** Why the request failed, or why its token is inactive, for the operator alone. */
   reason: string | undefined = undefined;
   cause: unknown = undefined;
-  /** By performance.now(). It begins with the first statement, because a caller may take seconds to send a body. */
+  /**
+   * By performance.now(). It begins with the first statement, because a caller may take seconds to send a body, and again
+   * after a change of the registry.
+   */
   deadline: number | undefined = undefined;
   trace: RequestTrace | undefined = undefined;
 

@@ -1,12 +1,17 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { describe, expect, it } from 'vitest';
+import { Database } from '../../../src/platform/database/database.js';
+import { lockRevision } from '../../../src/registry/registry-revision.js';
 import { bearer } from '../../support/authorization-headers.js';
+import { deferred } from '../../support/deferred.js';
 import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { applyRegistry } from '../../support/registry-files.js';
 import { ACME, ACME_SITE, testRegistry } from '../../support/test-registry.js';
+import { collectTimers } from '../../support/timers.js';
 import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
 const service = useService();
@@ -186,4 +191,62 @@ it('a list of an entry has at most 65,535 bytes as JSON, on each database', asyn
   expect(rejected.violations).toEqual([
     expect.stringMatching(/^clients\[\d+\]\.redirect_uris: must have at most 65535 bytes as JSON$/),
   ]);
+});
+
+describe('a change of the registry that waits for another change', () => {
+  /** Begins another change, which ends when the test says so. */
+  async function beginChange(): Promise<() => Promise<void>> {
+    const [begun, ended] = [deferred(), deferred()];
+    const change = service.application.get(Database).transaction(async (manager) => {
+      await lockRevision(manager);
+      begun.resolve();
+      await ended.promise;
+    });
+    await begun.promise;
+    return () => {
+      ended.resolve();
+      return change;
+    };
+  }
+
+  /** A request of each method, and how many of their changes the audit has. */
+  async function changesOfEachMethod() {
+    const [path, email] = [`agents/${randomUUID()}`, `${randomUUID()}@acme.example`];
+    const agent = { email, name: 'Agent', password: 'a password of the agent', organization_id: ACME };
+    const replaced = `clients/${randomUUID()}`;
+    for (const [of, entry] of [[path, agent] as const, [replaced, client()] as const])
+      expect((await admin('PUT', of, entry)).status).toBe(201);
+    const { length } = service.audit;
+    return {
+      send: () => [
+        admin('POST', 'organizations', { id: randomUUID(), name: 'Late' }),
+        admin('PUT', replaced, client({ name: 'Replaced' })),
+        admin('PATCH', path, { password: 'another password' }),
+      ],
+      audited: () => service.audit.slice(length).filter(({ event }) => event === 'registry.changed').length,
+    };
+  }
+
+  it('succeeds after a wait that is longer than the time of other requests', async () => {
+    const { send, audited } = await changesOfEachMethod();
+    const endOther = await beginChange();
+    const responses = send();
+    await sleep(3_000);
+    await endOther();
+    expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([201, 200, 200]);
+    expect(audited()).toBe(3);
+  });
+
+  it('gets 503 after 10 s, and is carried out and audited if its turn comes then', async () => {
+    const { send, audited } = await changesOfEachMethod();
+    const endOther = await beginChange();
+    const ends = collectTimers(10_000, 'setInterval');
+    const responses = send();
+    await expect.poll(() => ends).toHaveLength(3);
+    for (const end of ends) end();
+    expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([503, 503, 503]);
+    expect(audited()).toBe(0);
+    await endOther();
+    await expect.poll(audited).toBe(3);
+  });
 });
