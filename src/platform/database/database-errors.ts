@@ -64,6 +64,12 @@ export function isLocked(error: unknown): boolean {
   return /^SQLITE_BUSY/.test((error as DriverError).code ?? '');
 }
 
+/** Whether the database has sent the error. Another one, such as a refusal inside of a transaction, is the service's. */
+export function isOfDatabase(error: unknown): boolean {
+  const { errno = 0, code = '' } = error as DriverError;
+  return errno > 0 || code.startsWith('SQLITE_');
+}
+
 export function isDuplicate(error: unknown): boolean {
   const { errno = 0, code = '' } = error as DriverError;
   return errno === DUPLICATE_ERRNO || /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)$/.test(code);

@@ -4,7 +4,7 @@ import type { Counter } from 'prom-client';
 import { DataSource, type EntityManager, type QueryResult } from 'typeorm';
 import { MetricsRegistry } from '../metrics.js';
 import { STATEMENTS_TIMEOUT_MS, traced } from '../request-context/request-context.js';
-import { DeadlineExceededError, isUnavailable, remainingMs, withinDeadline } from './database-errors.js';
+import { DeadlineExceededError, isOfDatabase, isUnavailable, remainingMs, withinDeadline } from './database-errors.js';
 import { databaseMetrics, OutageLog } from './database-metrics.js';
 import { ROLLED_BACK } from './retry-policy.js';
 import type { ServiceDataSource } from './service-data-source.js';
@@ -138,9 +138,11 @@ export class Database {
       this.outages.succeeded();
       return result;
     } catch (error) {
-      const isOutage = isUnavailable(error);
-      this.statements.inc({ outcome: isOutage ? 'unavailable' : 'failed' });
-      if (!isOutage) throw error;
+      if (!isUnavailable(error)) {
+        this.statements.inc({ outcome: isOfDatabase(error) ? 'failed' : 'done' });
+        throw error;
+      }
+      this.statements.inc({ outcome: 'unavailable' });
       this.outages.failed(error);
       const { message } = error as Error;
       throw new ServiceUnavailableException(`the database is unavailable: ${message}`, { cause: error });

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { DataSource, type EntityManager } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { OAuthError } from '../../../src/oauth/oauth-error.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
@@ -65,6 +66,20 @@ describe('a transaction', () => {
     await expect(database.transaction(() => database.transaction(async () => undefined))).rejects.toThrow('manager');
     await expect(database.transaction(() => insert(database.manager, newName()))).rejects.toThrow('manager');
     await aside();
+  });
+
+  it('that the service refuses counts as done, and one with a wrong statement as failed', async () => {
+    const count = (outcome: string) => metricOf(service, `cas_database_statements_total{outcome="${outcome}"}`);
+    const [done, failed] = [await count('done'), await count('failed')];
+    const refuse = async (manager: EntityManager) => {
+      await insert(manager, newName());
+      throw OAuthError.notFound();
+    };
+    await expect(database.transaction(refuse)).rejects.toThrow(OAuthError);
+    expect(await count('done')).toBeGreaterThan(done);
+    expect(await count('failed')).toBe(failed);
+    await expect(database.transaction((manager) => manager.query('SELECT nothing'))).rejects.toThrow();
+    expect(await count('failed')).toBe(failed + 1);
   });
 
   it('leaves no statement that was under way when its work rejected', async () => {
