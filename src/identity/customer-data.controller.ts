@@ -1,4 +1,5 @@
 import { HttpCode, Post } from '@nestjs/common';
+import { qualifiedClientId } from '../access-token/session-claims.js';
 import { AgentGuard } from '../http/callers/bearer.guard.js';
 import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../http/callers/principal.js';
 import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
@@ -31,7 +32,7 @@ export class CustomerDataController {
     @Caller(AgentGuard(CUSTOMERS_MANAGE)) agent: AgentPrincipal,
     @ValidatedBody(NamedCustomerBody) body: NamedCustomerBody,
   ): Promise<CustomerExport> {
-    this.limits.takeKeys('tokens', agent.clientId);
+    this.limits.takeKeys('tokens', qualifiedClientId(agent.claims));
     const entityId = await this.customers.idOf(agent, body);
     const exported = await this.records.export(entityId, agentActor(agent));
     if (!exported) throw unknownCustomer(body);
@@ -50,7 +51,7 @@ export class CustomerDataController {
     @Caller(AgentGuard(CUSTOMERS_MANAGE)) agent: AgentPrincipal,
     @ValidatedBody(NamedCustomerBody) body: NamedCustomerBody,
   ): Promise<object> {
-    this.limits.takeKeys('tokens', agent.clientId);
+    this.limits.takeKeys('tokens', qualifiedClientId(agent.claims));
     const entityId = await this.customers.find(agent, body);
     if (entityId !== undefined) await this.erasure.erase(entityId, agentActor(agent));
     return {};

@@ -1,6 +1,7 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import { inactiveToken } from '../access-token/inactive-reason.js';
+import { qualifiedClientId } from '../access-token/session-claims.js';
 import { BearerGuard } from '../http/callers/bearer.guard.js';
 import {
   type AgentPrincipal,
@@ -59,7 +60,7 @@ export class EndSessionsController {
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
     const { organizationId, clientId } = principal;
-    this.limits.takeKeys('tokens', clientId);
+    this.limits.takeKeys('tokens', qualifiedClientId(principal.claims));
     const isCustomer = principal.kind === 'customer';
     const entityId = isCustomer
       ? await this.idOfCustomer(principal, body, browser)

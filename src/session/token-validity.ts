@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AccessTokens, type InspectedToken } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { RevocableClaims } from '../access-token/session-claims.js';
+import { qualifiedClientId, type RevocableClaims } from '../access-token/session-claims.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
@@ -114,7 +114,7 @@ export class TokenValidity {
 
   /** The registry in memory, and one statement. */
   hasEnded(claims: RevocableClaims): Promise<boolean> {
-    return this.hasEndedWithEntry(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims));
+    return this.entryReason(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims));
   }
 
   /**
@@ -122,11 +122,11 @@ export class TokenValidity {
    * has an entry of its own, because its session goes on.
    */
   hasEndedIn(manager: EntityManager, claims: RevocableClaims): Promise<boolean> {
-    return this.hasEndedWithEntry(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims, true), manager);
+    return this.entryReason(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims, true), manager);
   }
 
-  private hasEndedWithEntry(claims: RevocableClaims): boolean {
-    return this.registry.endedReason(claims) !== undefined;
+  private entryReason(claims: RevocableClaims): InactiveReason | undefined {
+    return this.registry.endedReason({ ...claims, client_id: qualifiedClientId(claims) });
   }
 
   private async hasNoRow(query: ValidityQuery, manager?: EntityManager): Promise<boolean> {
@@ -138,7 +138,7 @@ export class TokenValidity {
 
   /** Why a token has ended; `undefined` if it has not. Only a token that has ended costs a second statement. */
   async endedReason(claims: RevocableClaims): Promise<InactiveReason | undefined> {
-    const ofEntry = this.registry.endedReason(claims);
+    const ofEntry = this.entryReason(claims);
     if (!ofEntry && !(await this.hasEnded(claims))) return undefined;
     const { jti, sub, aud, gen = 0, sid = '', act } = claims;
     const rows = await this.database.select(FIND_REASONS, [sid, act?.sid ?? '', jti, sub, gen]);

@@ -5,13 +5,20 @@ import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest, expectInvalidToken, expectUnavailable } from '../support/expect-error.js';
+import {
+  expectError,
+  expectInvalidRequest,
+  expectInvalidToken,
+  expectLimited,
+  expectUnavailable,
+} from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { twinOf } from '../support/signature-twin.js';
 import { TestIssuer } from '../support/test-issuer.js';
-import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import { ACME, ACME_SITE, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, UNKNOWN_CUSTOMER } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
-import { serviceOfTest, useService } from '../support/use-service.js';
+import { serviceOfTest, type UsedService, useService } from '../support/use-service.js';
 
 const YEAR_SECONDS = 31_536_000;
 
@@ -153,6 +160,37 @@ describe('a token that claims to be from a trusted issuer', () => {
       expectInvalidToken(await asAgent(await token({}, header, attacker.keys[0])));
     expect(attacker.requests).toBe(0);
     await attacker.stop();
+  });
+});
+
+describe('the client of a trusted issuer’s token', () => {
+  const managing = () => idp.trust({ scopes: ['customers:manage'] });
+  const erase = async (at: Pick<UsedService, 'clock' | 'post'>, client_id: string, headers: object = {}) => {
+    const jwt = await idp.sign(at.clock.now(), { client_id, scope: 'customers:manage' });
+    return at.post('/v2/customer/erase', { customer_id: UNKNOWN_CUSTOMER }, { ...bearer(jwt), ...headers });
+  };
+
+  it('is not the client of this service with the same id, whose suspension or deletion leaves the token valid', async () => {
+    const own = await serviceOfTest(trusting(managing()));
+    expect((await own.admin('PATCH', `/admin/clients/${ACME_SITE}`, { suspended: true })).status).toBe(200);
+    expect((await own.admin('DELETE', `/admin/clients/${PUBLIC_SITE}`)).status).toBe(200);
+    for (const id of [ACME_SITE, PUBLIC_SITE]) expect((await erase(own, id)).status).toBe(200);
+  });
+
+  it('has no origins, also not those of the client of this service with the same id', async () => {
+    const own = await serviceOfTest(trusting(managing()));
+    expectInvalidRequest(await erase(own, PUBLIC_SITE, { origin: PUBLIC_ORIGIN }), /^client_id: unknown/);
+  });
+
+  it('has a limit of token requests of its own', async () => {
+    const own = await serviceOfTest({
+      environment: { ...trusting(managing()).environment, RATE_LIMIT: 'tokens=1/3600' },
+    });
+    beginWindow(own);
+    expect((await erase(own, ACME_SITE)).status).toBe(200);
+    expectLimited(await erase(own, ACME_SITE), 3_600);
+    expect((await erase(own, 'another')).status).toBe(200);
+    expect((await own.post(TOKEN, cookieBody())).status).toBe(200);
   });
 });
 

@@ -1,6 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable, type Type } from '@nestjs/common';
 import type { Request } from 'express';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
+import { qualifiedClientId } from '../../access-token/session-claims.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { routeParametersOf } from '../../platform/http/route-parameters.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
@@ -56,10 +57,10 @@ export class BearerGuard implements CallerGuard {
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
-  private assertOriginOf({ clientId }: Principal, { headers, path }: Request): void {
+  private assertOriginOf({ claims }: Principal, { headers, path }: Request): void {
     const { listener } = requestContext.required();
     if (headers.origin !== undefined && isCustomerRoute({ listener, path }))
-      this.registry.requireClient(clientId, headers.origin);
+      this.registry.requireClient(qualifiedClientId(claims), headers.origin);
   }
 }
 
