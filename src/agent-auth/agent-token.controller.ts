@@ -149,8 +149,8 @@ export class AgentTokenController {
   })
   async end(@Caller(BearerGuard) caller: Principal): Promise<object> {
     const agent = assertAgent(caller);
-    await this.endings.endTokens(agent);
-    this.audit.success('token.revoked', agentActor(agent), party('token', agent.claims.jti));
+    if (await this.endings.endTokens(agent))
+      this.audit.success('token.revoked', agentActor(agent), party('token', agent.claims.jti));
     return {};
   }
 

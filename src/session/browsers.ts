@@ -102,20 +102,22 @@ export class Browsers {
    * may begin what their last access tokens allow, unless they end before.
    *
    * @param sessions those of the browser, or some of them; or the session of a refresh token
+   * @returns the number of sessions
    */
   async detachIn(
     manager: EntityManager,
     sessions: FindOptionsWhere<Session> & ({ browserId: FindOptionsWhere<Session>['browserId'] & {} } | { id: string }),
-  ): Promise<void> {
+  ): Promise<number> {
     const end = new Date(this.clock.now() + DAY_MS);
     const expiresAt = () => 'CASE WHEN expires_at > :end THEN :end ELSE expires_at END';
-    await manager
+    const { affected = 0 } = await manager
       .createQueryBuilder()
       .update(Session)
       .set({ browserId: null, organizationId: null, groupId: null, ...NO_REFRESH_TOKEN, expiresAt })
       .where(sessions)
       .setParameter('end', end)
       .execute();
+    return affected;
   }
 
   /**

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { IsNull, Not } from 'typeorm';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { Customer, CustomerSpace } from '../customer/customer.js';
 import { Customers, NEW_CUSTOMER, newCustomerRow } from '../customer/customers.js';
@@ -117,8 +118,9 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     const row = await this.sessionOf(refreshToken, clientId);
     if (row?.organization_id !== organizationId || (groupId ?? row.group_id) !== row.group_id) return;
     const { id, customer_id: entityId } = row;
-    await this.customers.withLock({ entityId }, (manager) => this.browsers.detachIn(manager, { id }));
-    this.audit.success('token.revoked', party('client', clientId), party('token', id));
+    const leading = { id, refreshIdHash: Not(IsNull()) }; // another request may have forgotten it meanwhile
+    const detached = await this.customers.withLock({ entityId }, (manager) => this.browsers.detachIn(manager, leading));
+    if (detached) this.audit.success('token.revoked', party('client', clientId), party('token', id));
   }
 
   /** The customer with the claims of the token that a refresh gives. */

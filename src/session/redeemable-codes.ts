@@ -59,7 +59,7 @@ export abstract class RedeemableCodes<Row extends CodeRow> {
   protected abstract subjectOf(row: Row): AuditParty;
 
   /** Ends the session that a redemption gave, with all that was made with it. */
-  protected abstract end(row: Row): Promise<void>;
+  protected abstract end(row: Row): Promise<unknown>;
 
   /** Why the code has ended although it has a row; `undefined` if it has not. */
   protected endedReason(_row: Row): InactiveReason | undefined {

@@ -67,7 +67,7 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
   protected abstract rotate(row: Row, rotation: Rotation): Promise<boolean>;
 
   /** Ends the session with its access tokens, and all that was obtained with them. */
-  protected abstract end(row: Row): Promise<void>;
+  protected abstract end(row: Row): Promise<unknown>;
 
   /** Why the session has ended although it has a row; `undefined` if it has not. */
   protected endedReason(_row: Row): InactiveReason | undefined {

@@ -37,13 +37,10 @@ export class SessionEndings {
    * Ends an access token, and what was made with it (protocol §4.12). The tokens of a session end together, and the device
    * stays. A token that has expired, or has ended, ends only what was made with tokens of its epoch.
    *
-   * @returns the number of entries for verifiers
+   * @returns the number of entries for verifiers; `undefined` if all had ended before
    */
-  async endToken(claims: RevocableClaims & { exp: number }): Promise<number> {
-    const entries = await this.customers.withLock({ entityId: claims.sub }, (manager) =>
-      this.endTokenIn(manager, claims),
-    );
-    return entries ?? 0;
+  endToken(claims: RevocableClaims & { exp: number }): Promise<number | undefined> {
+    return this.customers.withLock({ entityId: claims.sub }, (manager) => this.endTokenIn(manager, claims));
   }
 
   /**
@@ -109,7 +106,10 @@ export class SessionEndings {
     await manager.delete(Session, { id });
   }
 
-  private async endTokenIn(manager: EntityManager, claims: RevocableClaims & { exp: number }): Promise<number> {
+  private async endTokenIn(
+    manager: EntityManager,
+    claims: RevocableClaims & { exp: number },
+  ): Promise<number | undefined> {
     const { sub: customerId, jti, sid, ep = 0, iat, exp } = claims;
     const all = await this.sessions.lockAllOf(manager, customerId);
     const session = all.find(({ id }) => id === (sid ?? jti));
@@ -126,6 +126,7 @@ export class SessionEndings {
     const children = all.filter((child) => child.parent_id === sid && timeOf(child.created_at) >= madeFrom);
     if (isExpired || session.epoch !== ep) {
       const madeWithEpoch = children.filter(({ parent_epoch }) => parent_epoch === ep);
+      if (!hasOwnEntry && madeWithEpoch.length === 0) return undefined;
       return ownCount + (await this.endIn(manager, all, madeWithEpoch, 'ancestor_revoked'));
     }
     await manager.increment(Session, { id: session.id }, 'epoch', 1);

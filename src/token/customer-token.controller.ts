@@ -97,8 +97,10 @@ export class CustomerTokenController {
   })
   async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
     const counted = this.revocationLimit.take();
-    counted.setEntries(await this.endings.endToken(token));
-    this.audit.success('token.revoked', party('customer', entityId), party('token', token.jti));
+    const entries = await this.endings.endToken(token);
+    counted.setEntries(entries ?? 0);
+    if (entries !== undefined)
+      this.audit.success('token.revoked', party('customer', entityId), party('token', token.jti));
     return {};
   }
 }

@@ -49,15 +49,15 @@ export class TokenRevocation {
     if (audience !== undefined && claims.aud !== audience) return setReason('other_audience');
     const counted = count?.();
     const entries = await this.end(claims);
-    counted?.setEntries(entries);
-    this.auditRevocation(claims.jti, clientId);
+    counted?.setEntries(entries ?? 0);
+    if (entries !== undefined) this.auditRevocation(claims.jti, clientId);
   }
 
-  /** @returns the number of entries for verifiers */
-  private async end(claims: AccessTokenClaims): Promise<number> {
+  /** @returns the number of entries for verifiers; `undefined` if nothing has ended */
+  private async end(claims: AccessTokenClaims): Promise<number | undefined> {
     if (claims.aud === 'customer-api') return this.endings.endToken(claims);
-    await this.agentEndings.endTokens({ organizationId: claims.organization_id, claims });
-    return 1;
+    const hasEnded = await this.agentEndings.endTokens({ organizationId: claims.organization_id, claims });
+    return hasEnded ? 1 : undefined;
   }
 
   /** @param accessTokenReason why the text is no access token; it may be a refresh token */
@@ -73,11 +73,13 @@ export class TokenRevocation {
     if (id === undefined)
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     const counted = count?.();
+    let hasEnded: boolean;
     if (ofCustomer) {
       const entries = await this.endings.end(ofCustomer.customer_id, id, 'refresh_token_revoked');
       counted?.setEntries(entries ?? 0);
-    } else await this.agentEndings.end(id, 'refresh_token_revoked');
-    this.auditRevocation(id, clientId);
+      hasEnded = entries !== undefined;
+    } else hasEnded = await this.agentEndings.end(id, 'refresh_token_revoked');
+    if (hasEnded) this.auditRevocation(id, clientId);
   }
 
   private auditRevocation(jti: string, clientId: string | undefined): void {

@@ -160,4 +160,21 @@ describe('the audit log', () => {
       subject: { kind: 'token' },
     });
   });
+
+  it('records the end of a token once, if two requests end it', async () => {
+    const [own, revoked] = [await newCustomer(service), await newCustomer(service)];
+    const pair = await exchangeCode(service, await codeOf(new AgentBrowser(service)));
+    const revoke = (token: string) => manage(service, 'POST', '/oauth2/revoke', bearer(ADMIN_TOKEN), { token });
+    service.audit.length = 0;
+    for (const end of [
+      () => service.send('DELETE', '/v2/customer/token', bearer(own.access_token)),
+      () => revoke(revoked.access_token),
+      () => revoke(pair.body.access_token),
+      () => revoke(pair.body.refresh_token),
+    ]) {
+      expect(await Promise.all([end(), end()])).toMatchObject([{ status: 200 }, { status: 200 }]);
+      onlyEvent('token.revoked');
+      service.audit.length = 0;
+    }
+  });
 });

@@ -59,7 +59,7 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
     return (await this.database.execute(ROTATE, [...values])) > 0;
   }
 
-  protected override end({ id }: AgentRefreshRow): Promise<void> {
+  protected override end({ id }: AgentRefreshRow): Promise<unknown> {
     return this.endings.end(id, 'refresh_token_revoked');
   }
 

@@ -24,25 +24,28 @@ export class AgentSessionEndings {
   ) {}
 
   /**
-   * Ends the access tokens of a session, and what was obtained with them, unless they have ended already. A refresh token
-   * stays valid.
+   * Ends the access tokens of a session, and what was obtained with them. A refresh token stays valid.
+   *
+   * @returns false if the tokens had ended before
    */
-  async endTokens(caller: AgentCaller): Promise<void> {
+  async endTokens(caller: AgentCaller): Promise<boolean> {
     const { sid = '', ep = 0, aud } = caller.claims;
-    await this.database.transaction(async (manager) => {
+    return this.database.transaction(async (manager) => {
       if (aud === undefined) await this.sessions.insertOfIssuer(manager, caller);
       const { affected } = await manager.increment(AgentSession, { id: sid, epoch: ep }, 'epoch', 1);
-      if (affected !== 1) return;
+      if (affected !== 1) return false;
       const ended = [{ id: sid, reason: 'revoked' as const }];
       await this.endings.recordSessions(manager, ended, { epoch: ep + 1, audience: null });
+      return true;
     });
   }
 
-  /** Ends a session with its access tokens, and all that was obtained with them. */
-  async end(id: string, reason: InactiveReason): Promise<void> {
-    await this.database.transaction(async (manager) => {
+  /** Ends a session with its access tokens, and all that was obtained with them. @returns false if it had ended before */
+  end(id: string, reason: InactiveReason): Promise<boolean> {
+    return this.database.transaction(async (manager) => {
       const row = await manager.findOneBy(AgentSession, { id });
       if (row) await this.deleteIn(manager, [row], reason);
+      return row !== null;
     });
   }
 

@@ -77,7 +77,7 @@ export class AuthorizationCodes extends RedeemableCodes<AuthorizationRow> {
     return party('agent', agent_id);
   }
 
-  protected override end({ id }: AuthorizationRow): Promise<void> {
+  protected override end({ id }: AuthorizationRow): Promise<unknown> {
     return this.endings.end(id, 'revoked');
   }
 }

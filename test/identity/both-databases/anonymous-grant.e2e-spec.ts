@@ -333,14 +333,14 @@ describe('protocol §4.13: forgetting a refresh token', () => {
     const { entity_id, access_token, refresh_token } = await anonymousCustomer(service);
     const moved = await stayOf(service, access_token);
     const next = (await use(refresh_token)).body.refresh_token;
-    expect((await forget(refresh_token)).body).toEqual({});
+    for (const { body } of await Promise.all([forget(refresh_token), forget(refresh_token)])) expect(body).toEqual({});
     for (const token of [next, refresh_token]) expectInvalidGrant(await use(token));
     for (const token of [access_token, moved.access_token]) expect(await infoStatus(service, token)).toBe(200);
     expect((await use(moved.refresh_token)).body.entity_id).toBe(entity_id);
     expect((await asOperator('GET', entity_id)).body.refresh_tokens).toHaveLength(1);
     expect((await forget(refresh_token)).status).toBe(200);
-    const [event] = service.audit.filter(({ event: name }) => name === 'token.revoked');
-    expect(event).toMatchObject({ actor: { kind: 'client', id: ACME_SITE }, subject: { id: sidOf(access_token) } });
+    const events = service.audit.filter(({ event: name }) => name === 'token.revoked');
+    expect(events).toMatchObject([{ actor: { kind: 'client', id: ACME_SITE }, subject: { id: sidOf(access_token) } }]);
   });
 
   it('of a moved device makes room for another one', async () => {
