@@ -5,6 +5,7 @@ import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { portionsOf } from '../../platform/database/value-list.js';
 import type { Agent } from '../../registry/agent.entity.js';
+import { Agents } from '../../registry/agents.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
 import { Consent } from './consent.entity.js';
 
@@ -14,6 +15,7 @@ export class Consents {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly audit: Audit,
+    private readonly agents: Agents,
   ) {}
 
   /**
@@ -30,20 +32,22 @@ export class Consents {
   }
 
   async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {
-    const scopes = await this.scopesOf(agent, clientId);
+    const scopes = await scopesOf(this.database.manager, agent, clientId);
     return scope.split(' ').every((each) => scopes.includes(each));
   }
 
   /** Of an earlier consent, only the scopes that the client still has are retained. */
   async remember(agent: Agent, { clientId, scopes }: ClientApplication, newScope: string): Promise<void> {
-    const earlier = (await this.scopesOf(agent, clientId)).filter((each) => scopes.includes(each));
-    const scope = [...new Set([...earlier, ...newScope.split(' ')])].join(' ');
     const { id: agentId, generation } = agent;
-    const consent = { agentId, clientId, scope, generation, givenAt: new Date(this.clock.now()) };
     await this.database.transaction(async (manager) => {
+      // a parallel consent comes before or after this one
+      if (!(await this.agents.lockIn(manager, agentId, generation))) return;
       // this process may not have read yet that the client was deleted
-      if (await manager.existsBy(ClientApplication, { clientId }))
-        await manager.upsert(Consent, consent, ['agentId', 'clientId']);
+      if (!(await manager.existsBy(ClientApplication, { clientId }))) return;
+      const earlier = (await scopesOf(manager, agent, clientId)).filter((each) => scopes.includes(each));
+      const scope = [...new Set([...earlier, ...newScope.split(' ')])].join(' ');
+      const consent = { agentId, clientId, scope, generation, givenAt: new Date(this.clock.now()) };
+      await manager.upsert(Consent, consent, ['agentId', 'clientId']);
     });
   }
 
@@ -51,9 +55,9 @@ export class Consents {
     const agent = party('agent', agentId);
     this.audit.success('consent.given', agent, agent, { clientId, details: { scope } });
   }
+}
 
-  private async scopesOf({ id: agentId, generation }: Agent, clientId: string): Promise<string[]> {
-    const consent = await this.database.manager.findOneBy(Consent, { agentId, clientId, generation });
-    return consent?.scope.split(' ') ?? [];
-  }
+async function scopesOf(manager: EntityManager, { id: agentId, generation }: Agent, clientId: string) {
+  const consent = await manager.findOneBy(Consent, { agentId, clientId, generation });
+  return consent?.scope.split(' ') ?? [];
 }

@@ -161,6 +161,22 @@ describe('the consent of an agent to a public application', () => {
     expect(await asksForConsent(browser)).toBe(false);
   });
 
+  it('is stored for the scopes of each of two parallel forms', async () => {
+    const scopes = ['agents:read', 'customers:own'];
+    await changeAgent({ scopes });
+    const browser = await signedIn();
+    const application = { client_type: 'web', name: 'Public', redirect_uris: ['https://again.example/'], scopes };
+    for (let round = 0; round < 5; round++) {
+      const client_id = randomUUID();
+      expect((await service.admin('POST', '/admin/clients', { ...application, client_id })).status).toBe(201);
+      const query = { ...FOR_PUBLIC, client_id, redirect_uri: 'https://again.example/' };
+      await Promise.all(scopes.map((scope) => allow(browser, { ...query, scope })));
+      const { scope } = await rows().findOneByOrFail({ clientId: client_id });
+      expect(scope.split(' ').sort()).toEqual(scopes);
+    }
+    await changeAgent({ scopes: ['customers:own'] });
+  });
+
   it('is stored once for ten parallel forms, each of which gets its response', async () => {
     const browser = await signedIn();
     await rows().delete({ clientId: PUBLIC_SITE });
