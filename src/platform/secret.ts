@@ -1,8 +1,13 @@
-import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 
 /** 32 random bytes as text. Every secret that the service generates comes from here. */
 export function randomSecret(encoding: 'hex' | 'base64url', size = 32): string {
   return randomBytes(size).toString(encoding);
+}
+
+/** A secret that a person can type. Its hash needs a key, because it could be found from a hash alone. */
+export function randomDigits(count: number): string {
+  return String(randomInt(10 ** count)).padStart(count, '0');
 }
 
 /** HMAC-SHA-256, which only the holder of the secret can compute. */

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
@@ -11,7 +10,7 @@ import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
 import { generatedFile } from '../../platform/files/generated-file.js';
-import { derivedSecret } from '../../platform/secret.js';
+import { derivedSecret, randomSecret } from '../../platform/secret.js';
 import { uuidv7 } from '../../platform/uuid.js';
 import { SNAKE_CASE_NAME } from '../../platform/validation/text-rules.js';
 import type { AnyGrantRequest } from '../grant.js';
@@ -113,8 +112,7 @@ function secretIn(variable: string, { embedded, DATA_DIR }: Configuration): stri
     throw new Error(
       `${variable}: required, because all processes must use the same key; name a file with 32 random characters or more`,
     );
-  const path =
-    named || generatedFile(join(DATA_DIR, 'customer-key'), 'a key of customers', () => randomBytes(32).toString('hex'));
+  const path = named || generatedFile(join(DATA_DIR, 'customer-key'), 'a key of customers', () => randomSecret('hex'));
   const secret = readText(variable, path);
   if (secret.length >= MIN_SECRET_CHARACTERS) return secret;
   throw new Error(`${variable}: the file must have at least ${MIN_SECRET_CHARACTERS} characters`);

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { Injectable, type Type } from '@nestjs/common';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import type { Principal } from '../../http/callers/principal.js';
@@ -6,7 +5,7 @@ import type { CustomerDataParticipant, ExportedRows } from '../../identity/custo
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import { derivedSecret, equalInConstantTime, randomSecret, sha256 } from '../../platform/secret.js';
+import { derivedSecret, equalInConstantTime, randomDigits, randomSecret, sha256 } from '../../platform/secret.js';
 import { type AnyGrantRequest, GrantDecorator, type GrantMetadata, type GrantResult } from '../grant.js';
 import {
   COUNT_GUESS,
@@ -103,7 +102,7 @@ export class OneTimeCodes implements CustomerDataParticipant {
     const declared = declarationOf(grant);
     const { lifetime } = declared;
     const { recipient, digits = DEFAULT_DIGITS_COUNT } = options;
-    const code = recipient === undefined ? randomSecret('base64url') : shortCode(digits);
+    const code = recipient === undefined ? randomSecret('base64url') : randomDigits(digits);
     const id = this.idOf(declared, options, code);
     const hash = recipient === undefined ? id : this.shortHashOf(id, code);
     const now = this.clock.now();
@@ -188,10 +187,6 @@ function declarationOf(grant: Type): GrantMetadata & { lifetime: number } {
   const { lifetime } = declared ?? {};
   if (declared && lifetime !== undefined) return { ...declared, lifetime };
   throw new Error(`${grant.name}: OneTimeCodes needs a class with \`lifetime\` in @GrantType`);
-}
-
-function shortCode(digits: number): string {
-  return String(randomInt(10 ** digits)).padStart(digits, '0');
 }
 
 function contentOf({ name }: GrantMetadata, { content = {} }: IssueOptions): string {
