@@ -9,7 +9,11 @@ export class DeviceApproval {
   @PrimaryColumn('varchar', { name: 'device_code_hash', length: 64 })
   deviceCodeHash!: string;
 
-  /** SHA-256 of the code that the new device shows. */
+  /**
+   * SHA-256 of the code that the new device shows. Who reads the table can find such a short code, but it gives no access:
+   * only a customer can approve, and the device then acts for that customer. A short code that leads to a customer needs a
+   * hash with a key, as that of `OneTimeCodes`.
+   */
   @Index('device_approval_user_code_hash', { unique: true })
   @Column('varchar', { name: 'user_code_hash', length: 64 })
   userCodeHash!: string;
