@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { blocksOf } from '../support/page-blocks.js';
 import { PROJECT, read } from '../support/project-files.js';
@@ -31,7 +31,23 @@ const figures = pages.flatMap((page) =>
 
 const records = readdirSync(join(PROJECT, 'docs/decisions')).filter((name) => /^\d{4}-/.test(name));
 
+/** The Markdown pages of the project, of which those of a package or an example name its own tests. */
+const allPages = ['docs', 'packages', 'examples']
+  .flatMap((folder) =>
+    readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+  )
+  .concat(readdirSync(PROJECT))
+  .filter((path) => path.endsWith('.md') && !/(^|\/)(node_modules|dist)\//.test(path));
+const TEST_PATH = /(?<![\w./*-])test\/[\w./-]*\w/g;
+const namedTests = allPages.flatMap((page) =>
+  Array.from(new Set(read(page).match(TEST_PATH)), (path) => ({ page, path })),
+);
+
 describe('the documentation', () => {
+  it.each(namedTests)('$page names a test file or folder that exists: $path', ({ page, path }) => {
+    expect(['', dirname(page)].some((folder) => existsSync(join(PROJECT, folder, path)))).toBe(true);
+  });
+
   it.each(records)('has a decision record with at most 150 words, which the list names: %s', (name) => {
     expect(read(`docs/decisions/${name}`).split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(150);
     expect(read('docs/decisions/README.md')).toContain(`(${name})`);
