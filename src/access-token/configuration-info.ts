@@ -25,7 +25,7 @@ export function exportConfigurationInfo(
   });
 }
 
-/** The same for the same keys in any order. */
+/** A hash of keys that does not depend on their order. */
 function hashOf(keys: PublicJwk[]): string {
   const texts = keys.map((key) => JSON.stringify(key)).sort();
   return sha256(texts.join()).slice(0, HASH_CHARACTERS);

@@ -31,7 +31,7 @@ export class OrganizationCustomers {
     return this.database.select(FIND_PAGE, [organizationId, after]);
   }
 
-  /** The same, only the ids, and also those of customers that are being erased. */
+  /** The ids of customers after an id, in their order, also of those that are being erased. */
   async ids(organizationId: string, after: string, limit: number): Promise<string[]> {
     const where = { organizationId, entityId: MoreThan(after) };
     const options = { select: { entityId: true }, order: { entityId: 'ASC' }, take: limit } as const;

@@ -23,7 +23,7 @@ export class CustomerCreation {
     if (request) this.limits.takeKeys('identities', keysOfIp(request.ip));
   }
 
-  /** The same without taking from it. */
+  /** Checks the limit of new customers and browsers per network, without counting. @throws OAuthError 429 */
   assertWithinLimit(): void {
     const request = requestContext.current();
     if (request) this.limits.takeKeys('identities', keysOfIp(request.ip)).giveBack();

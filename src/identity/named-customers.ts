@@ -46,8 +46,8 @@ export class NamedCustomers {
   }
 
   /**
-   * The same, but `undefined` for an unknown customer and for one of another organization. The customer may be being
-   * erased, because its erasure can be repeated.
+   * The id of the customer; `undefined` for an unknown one and for one of another organization. The customer may be
+   * being erased, because its erasure can be repeated.
    *
    * @throws OAuthError `invalid_request` without an id, and with both
    */

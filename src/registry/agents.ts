@@ -25,8 +25,8 @@ export class Agents {
   }
 
   /**
-   * Locks the row of an agent, by an UPDATE, in a transaction that begins a session of the agent. A change of the agent,
-   * which ends its sessions, then comes before or after the transaction.
+   * Locks the row of an agent, by an UPDATE, in a transaction that begins a session of the agent. So a change of the
+   * agent, which ends its sessions, comes before or after it.
    *
    * @returns false if the agent has changed, or was deleted
    */

@@ -55,7 +55,7 @@ const RECOGNIZE = selectStatement<[organizationId: string, groupId: string, brow
   batch: true,
 });
 
-/** The same for several pairs. */
+/** Reads what `RECOGNIZE` reads, for several cookie pairs. */
 const RECOGNIZE_ANY = selectStatement<string[], RecognizedRow>(
   `SELECT ${RECOGNIZED_COLUMNS.join(', ')} FROM ${RECOGNIZED_FROM} WHERE browser.browser_id IN (${PAIR_PLACEHOLDERS})`,
 );

@@ -138,7 +138,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }
 
-  /** The customer's own session lives as that of a browser does. */
+  /** A customer's own session ends when that of a browser would, not with the refresh token. */
   protected override expiryOf(row: CustomerRefreshRow): Date {
     if (row.kind !== 'own') return super.expiryOf(row);
     return this.lifetime.beginningToday(row.organization_id, false).expiresAt;

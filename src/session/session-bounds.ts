@@ -63,7 +63,7 @@ export class SessionBounds {
     await this.endings.replaceIn(manager, oldest);
   }
 
-  /** The same for a browser in which a user signs in. The one used longest ago is always replaced. */
+  /** Makes room for a browser in which a user signs in. The one used longest ago is always replaced. */
   async makeRoomForSignIn(manager: EntityManager, all: StoredSession[]): Promise<void> {
     const browsers = await this.ofFull(manager, all, ['sign_in'], MAX_SIGNED_IN_BROWSERS_COUNT);
     await this.replace(manager, longestUnused(browsers));

@@ -58,7 +58,7 @@ export class SessionEndings {
   }
 
   /**
-   * The same because a code or a refresh token was used again. Verifiers do not learn of it beyond the limit of
+   * Ends a session because its code or refresh token was used again. Verifiers do not learn of it beyond the limit of
    * revocations.
    */
   async endReused(customerId: string, id: string, reason: InactiveReason): Promise<void> {

@@ -119,7 +119,7 @@ export type NewSession = Pick<Session, 'id' | 'kind' | 'customerId' | 'expiresAt
 /** What a session has of the caller that made it. */
 export type SessionOrigin = Pick<Session, 'customerId' | 'depth' | 'agentSessionId' | 'agentEpoch'>;
 
-/** The same of a customer with its token. `expiresAt` is the parent's. */
+/** What a session has of the customer whose token made it. `expiresAt` is the parent's. */
 type ChildOrigin = SessionOrigin & Pick<Session, 'parentId' | 'parentEpoch' | 'expiresAt'>;
 
 /** The claims of a token that something is made with. */
@@ -169,7 +169,7 @@ export class Sessions {
     return selectIn(manager, FIND_ALL, [customerId]);
   }
 
-  /** The same, locked, so that no visit and no rotation changes them before the transaction ends. */
+  /** All sessions of a customer, locked, so that no visit and no rotation changes them before the transaction ends. */
   lockAllOf(manager: EntityManager, customerId: string): Promise<StoredSession[]> {
     return selectIn(manager, LOCK_ALL, [customerId]);
   }
@@ -196,8 +196,9 @@ export class Sessions {
   }
 
   /**
-   * The same for a customer with the token of an agent.
+   * Begins something for a customer with the token of an agent, in a transaction.
    *
+   * @param begin gets all sessions of the customer, and what the new one has of the token
    * @returns `undefined` if the customer is gone, was linked, or has another generation
    * @throws OAuthError `invalid_token` if the token has ended
    */

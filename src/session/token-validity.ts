@@ -112,14 +112,14 @@ export class TokenValidity {
     private readonly registry: Registry,
   ) {}
 
-  /** The registry in memory, and one statement. */
+  /** Whether a token has ended, by the registry in memory and one statement. */
   hasEnded(claims: RevocableClaims): Promise<boolean> {
     return this.entryReason(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims));
   }
 
   /**
-   * The same in a transaction that makes something with the token. A customer's token that was ended after it had expired
-   * has an entry of its own, because its session goes on.
+   * Whether a token has ended, in a transaction that makes something with the token. A customer's token that was ended
+   * after it had expired has an entry of its own, because its session goes on.
    */
   hasEndedIn(manager: EntityManager, claims: RevocableClaims): Promise<boolean> {
     return this.entryReason(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims, true), manager);

@@ -14,7 +14,7 @@ class StartBody {
   @IsPhone() phone!: string;
 }
 
-/** The same for each phone, so that no caller learns which phones are known. */
+/** Each phone gets this response, so that no caller learns which phones are known. */
 class StartResponse {
   /** The lifetime of the code in seconds. */
   @IsInt() expires_in!: number;

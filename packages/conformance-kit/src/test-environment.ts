@@ -26,9 +26,9 @@ export interface TestEnvironment {
   newCustomer(): Promise<Customer>;
   /** Signs a token of an agent of the organization, with one scope. */
   agentToken(scope: string): Promise<string>;
-  /** As `agentToken`, for another agent of the same organization. */
+  /** Signs a token of another agent of the organization, with one scope. */
   colleagueToken(scope: string): Promise<string>;
-  /** The same of another organization, whose callers must see and change nothing of this one. */
+  /** The test environment of another organization, whose callers must see and change nothing of this one. */
   readonly other: TestEnvironment;
 }
 

@@ -36,8 +36,8 @@ const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
 
 /**
  * The path of a demo registry with an organization, its web, server and native application, a resource server, an agent
- * and the agent of the backend. The first start writes the file with random secrets (mode 0600). A later start at another
- * URL only replaces the URL of the try-it page and raises the revision.
+ * and the agent of the backend. The first start writes the file with random secrets (mode 0600). A later start at
+ * another URL only replaces the URL of the service in the file.
  *
  * @throws Error if another running process uses the file at another URL
  * @param grantTypes grants of an extension that the web application may use too

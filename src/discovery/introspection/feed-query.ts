@@ -36,7 +36,7 @@ export class FeedQuery {
   wait?: number | string;
 }
 
-/** The same parameters in a body, which may have credentials too. */
+/** The parameters of a feed in a body, which may have credentials too. */
 export class FeedBody extends CredentialParameters implements FeedQuery {
   @IsCursor()
   after?: string;

@@ -84,7 +84,7 @@ export function factsOf(principal: Principal): Partial<RequestContext> {
   return isForeign ? { organizationId, token: { jti: claims.jti } } : { clientId, organizationId, token: claims };
 }
 
-/** The same about a token of this service whose signature is valid, but which admits no caller. */
+/** What the log says about a token of this service whose signature is valid, but which admits no caller. */
 export function factsOfClaims(claims: AccessTokenClaims) {
   return { clientId: claims.client_id, organizationId: claims.organization_id, token: claims };
 }

@@ -81,7 +81,7 @@ export function withTimes(rows: Record<string, unknown>[], columns: string[]): R
 
 const isTimeColumn = (name: string) => /_(at|until)$/.test(name);
 
-/** The same for rows whose declared types are unknown: the names of the columns decide. */
+/** `withTimes` for rows whose declared types are unknown: the names of the columns say which are times. */
 export function withNamedTimes(rows: Record<string, unknown>[]): Record<string, unknown>[] {
   return withTimes(rows, Object.keys(rows[0] ?? {}).filter(isTimeColumn));
 }

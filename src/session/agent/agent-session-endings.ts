@@ -14,7 +14,7 @@ import { type AgentCaller, AgentSessions } from './agent-sessions.js';
 
 type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind'>;
 
-/** Ends the sessions of agents, each ending in one transaction (protocol §3.11 and §6). */
+/** Ends the sessions of agents, each ending in one transaction (protocol §3.11). */
 @Injectable()
 export class AgentSessionEndings {
   constructor(

@@ -17,9 +17,9 @@ export type AgentSessionKind = 'page' | 'code' | 'refresh' | 'token' | 'client' 
 export const KINDS_WITHOUT_TOKENS: AgentSessionKind[] = ['page', 'code'];
 
 /**
- * One thing with which an application, or the page, acts for an agent (protocol §6). What an agent obtains for a customer
- * refers to the session with which it was obtained, and ends with it. So a session that has expired stays as long as
- * something refers to it.
+ * One thing with which an application, or the page, acts for an agent (protocol §3.11). What an agent obtains for a
+ * customer refers to the session with which it was obtained, and ends with it. So a session that has expired stays as
+ * long as something refers to it.
  */
 @Entity('agent_session')
 @Index('agent_session_code_hash', ['codeHash'], { unique: true })

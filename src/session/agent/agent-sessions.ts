@@ -106,7 +106,7 @@ export interface AgentCaller {
   claims: Readonly<RevocableClaims & { exp: number }>;
 }
 
-/** Begins and finds the sessions of agents (protocol §6). `agent-session-endings.ts` ends them. */
+/** Begins and finds the sessions of agents (protocol §3.11). `agent-session-endings.ts` ends them. */
 @Injectable()
 export class AgentSessions {
   constructor(

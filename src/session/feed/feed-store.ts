@@ -101,7 +101,7 @@ const publishRows = (values: string[]) =>
       AND (position IS NULL OR position < ?)
       AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
 
-/** The same for events. A row never changes, so that an event that has a position keeps it. */
+/** Gives events a position, as `publishRows` does. A row never changes, so an event that has a position keeps it. */
 const publishEvents = (ids: string[]) =>
   writeStatement(`UPDATE customer_event SET position = ?
     WHERE id IN (${placeholdersFor(ids)}) AND position IS NULL

@@ -33,7 +33,7 @@ export class RevocationLimit {
     if (this.entries.isFull) throw this.limits.rejected(LIMIT, FULL_RULE);
   }
 
-  /** The same as `take`, but `undefined` if a limit is reached: then the feed may not have the entries of the request. */
+  /** Takes one entry; `undefined` if a limit is reached: then the feed may not have the entries of the request. */
   admit(): CountedRevocation | undefined {
     try {
       return this.take();
