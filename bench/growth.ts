@@ -15,7 +15,7 @@ import { seedCustomers } from './support/site.js';
 const { GROWTH = '0.02,1,5' } = process.env;
 const WARM_UP_SECONDS = 2;
 const ROUND_COUNT = 5;
-const MAX_DIRTY_PAGE_COUNT = 1_000;
+const MAX_DIRTY_PAGES = 1_000;
 
 await benchmark(`GROWTH=${GROWTH} npm run bench:growth`, '2G', async (setup) => {
   const { connection, start } = setup;
@@ -55,7 +55,7 @@ await benchmark(`GROWTH=${GROWTH} npm run bench:growth`, '2G', async (setup) => 
       const query = "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'";
       const [[row]] = await connection.query<RowDataPacket[]>(query);
       dirtyPages = Number(row?.Value);
-    } while (dirtyPages > MAX_DIRTY_PAGE_COUNT);
+    } while (dirtyPages > MAX_DIRTY_PAGES);
     await connection.query('SET GLOBAL innodb_max_dirty_pages_pct = DEFAULT');
   }
 

@@ -23,7 +23,7 @@ import {
 } from './support/site.js';
 
 const DURATION_MINUTES = Number(process.env.SOAK_MINUTES ?? 30);
-const SEQUENCES_PER_SECOND_COUNT = Number(process.env.SOAK_RATE ?? 60);
+const SEQUENCES_PER_SECOND = Number(process.env.SOAK_RATE ?? 60);
 const CUSTOMER_COUNT = 5_000;
 const TICK_MS = 10;
 const TIMEOUT_MS = 15_000;
@@ -32,7 +32,7 @@ const SAMPLE_COUNT = 40;
 const WARM_UP_SAMPLE_COUNT = 10;
 /** How much the last ten samples may be above the ten after the warm-up. */
 const MAX_GROWTH = { memory: 1.15, handles: 1.1, rows: 1.01, latency: 1.5 };
-const MAX_PRINTED_COUNT = 20;
+const MAX_PRINTED_LINES = 20;
 /** Endings and events stay for a day or longer (protocol §3.14 and §7.8), one for each thing that the load ends. */
 const TABLES = ['customer', 'browser', 'session', 'agent_session', 'customer_key', 'one_time_code'];
 
@@ -70,7 +70,7 @@ class Soak {
     const begun = performance.now();
     const running = new Set<Promise<void>>();
     for (let started = 0; !signal.aborted; await sleep(TICK_MS))
-      for (; started < ((performance.now() - begun) / 1000) * SEQUENCES_PER_SECOND_COUNT; started++) {
+      for (; started < ((performance.now() - begun) / 1000) * SEQUENCES_PER_SECOND; started++) {
         const sequence = this.sequence(started).catch((error) => void this.wrong.push(`${error}`));
         running.add(sequence);
         sequence.finally(() => running.delete(sequence));
@@ -195,7 +195,7 @@ await benchmark('npm run bench:soak', '256M', async (setup) => {
   ended.abort();
   await loading;
   const figures = growth(samples);
-  for (const each of soak.wrong.slice(0, MAX_PRINTED_COUNT)) console.error(`wrong: ${each}`);
+  for (const each of soak.wrong.slice(0, MAX_PRINTED_LINES)) console.error(`wrong: ${each}`);
   const grown = Object.entries(figures).filter(([name, { ratio }]) => ratio > MAX_GROWTH[name as keyof Sample]);
   for (const [name] of grown) console.error(`grows: ${name}`);
   if (grown.length > 0 || soak.wrong.length > 0) process.exitCode = 1;

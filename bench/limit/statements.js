@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import mysql from 'mysql2';
 
 const BATCH_SIZES = [1, 2, 4, 8, 16];
-const MAX_BATCH_COUNT = 16;
+const MAX_BATCH_USES = 16;
 const uri = process.env.DATABASE_URL.replace('mariadb:', 'mysql:');
 const pool = mysql.createPool({ uri, timezone: 'Z', connectionLimit: 10 });
 const getConnection = promisify(pool.getConnection.bind(pool));
@@ -66,7 +66,7 @@ function batched(sizeFor, send) {
     const all = waiting;
     waiting = [];
     while (all.length > 0) {
-      const size = sizeFor(Math.min(all.length, MAX_BATCH_COUNT));
+      const size = sizeFor(Math.min(all.length, MAX_BATCH_USES));
       void sendTogether(all.splice(0, size), size);
     }
   };

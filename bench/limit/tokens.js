@@ -3,7 +3,7 @@
 import crypto from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-const MAX_REMEMBERED_COUNT = 5_000;
+const MAX_REMEMBERED_TOKENS = 5_000;
 const [jwk] = JSON.parse(readFileSync(process.env.SIGNING_KEYS_FILE, 'utf8')).keys;
 const privateKey = crypto.createPrivateKey({ key: jwk, format: 'jwk' });
 const publicKey = crypto.createPublicKey(privateKey);
@@ -26,7 +26,7 @@ let [newer, older] = [new Map(), new Map()];
 export function verified(token) {
   const claims = newer.get(token) ?? older.get(token) ?? verify(token);
   if (claims.exp <= Date.now() / 1000) throw new Error('expired');
-  if (newer.size >= MAX_REMEMBERED_COUNT / 2) [newer, older] = [new Map(), newer];
+  if (newer.size >= MAX_REMEMBERED_TOKENS / 2) [newer, older] = [new Map(), newer];
   newer.set(token, claims);
   return claims;
 }

@@ -36,7 +36,7 @@ const SINGLE_USE_ROUND_COUNT = 14;
 /** Few enough tokens for the service to remember. A customer may have 60 unredeemed transfer tokens. */
 const REPEATED_TOKEN_COUNT = 1_000;
 /** The next round begins so many tokens later, when the service has forgotten those of the round before. */
-const NEW_TOKENS_PER_ROUND_COUNT = 5_714;
+const NEW_TOKENS_PER_ROUND = 5_714;
 
 export const [RETURNING, FIRST_CALL] = ['returning customer', 'first call of a day'];
 
@@ -111,7 +111,7 @@ const bearer = (token: string) => `Authorization: Bearer ${token}`;
 
 const same = (requests: string[]) => () => requests;
 const repeatedTokens = (requests: string[]) => rotating(requests, REPEATED_TOKEN_COUNT, REPEATED_TOKEN_COUNT);
-const newTokens = (requests: string[]) => rotating(requests, NEW_TOKENS_PER_ROUND_COUNT);
+const newTokens = (requests: string[]) => rotating(requests, NEW_TOKENS_PER_ROUND);
 
 /** Requests that succeed once. Each round gets the next ones. */
 function singleUse(

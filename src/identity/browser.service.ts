@@ -18,7 +18,7 @@ import { CustomerCreation } from './customer-creation.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 
 /** The number of customers of other organizations that a new browser leads to, too. */
-const MAX_COPIES_COUNT = 20;
+const MAX_COPIES = 20;
 
 interface RememberOptions {
   /** The identity cookies of the request. */
@@ -110,7 +110,7 @@ export class BrowserService {
    */
   copiedFrom(earlier: LeadingBrowser | undefined, organizationId: string): LeadingBrowser | undefined {
     const ofOthers = earlier?.leading.filter((session) => session.organization_id !== organizationId) ?? [];
-    return earlier && ofOthers.length > 0 ? { ...earlier, leading: ofOthers.slice(0, MAX_COPIES_COUNT) } : undefined;
+    return earlier && ofOthers.length > 0 ? { ...earlier, leading: ofOthers.slice(0, MAX_COPIES) } : undefined;
   }
 
   /**

@@ -13,7 +13,7 @@ import { CustomerDataParticipants } from './customer-data-participants.js';
  * After so many errors of an unavailable database, each after up to a second, or of an extension that does not respond,
  * each after a minute, the purge does not try other customers.
  */
-const MAX_UNAVAILABLE_COUNT = 3;
+const MAX_UNAVAILABLE_CUSTOMERS = 3;
 
 /** Erases customers (protocol §5.8). */
 @Injectable()
@@ -83,7 +83,7 @@ export class CustomerErasure {
       } catch (error) {
         // a request would get 503, whose text does not say what has failed
         const cause = error instanceof OAuthError ? error.cause : error;
-        if (isOutage(cause) && ++unavailableCount === MAX_UNAVAILABLE_COUNT) {
+        if (isOutage(cause) && ++unavailableCount === MAX_UNAVAILABLE_CUSTOMERS) {
           outage = cause;
           break;
         }

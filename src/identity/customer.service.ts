@@ -13,9 +13,9 @@ import { CustomerCreation } from './customer-creation.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 
 /** The numbers of customers that a browser leads to. A request for a further one gets a new browser. */
-const MAX_CUSTOMERS_COUNT = 500;
+const MAX_CUSTOMERS = 500;
 /** For a further customer of the organization, the browser forgets the one used longest ago. */
-const MAX_CUSTOMERS_OF_ORGANIZATION_COUNT = 50;
+const MAX_ORGANIZATION_CUSTOMERS = 50;
 
 /** Finds and creates customers, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
@@ -148,9 +148,9 @@ export class CustomerService {
       if (!(await this.browsers.lockIn(manager, browserId))) return undefined;
       const leading = await this.browsers.leadingSessionsIn(manager, [browserId]);
       const isKnown = leading.some((session) => isIn(session, space));
-      if (isKnown || leading.length >= MAX_CUSTOMERS_COUNT) return undefined;
+      if (isKnown || leading.length >= MAX_CUSTOMERS) return undefined;
       const ofOrganization = leading.filter(({ organization_id }) => organization_id === space.organizationId);
-      const oldest = ofOrganization[MAX_CUSTOMERS_OF_ORGANIZATION_COUNT - 1];
+      const oldest = ofOrganization[MAX_ORGANIZATION_CUSTOMERS - 1];
       if (oldest) await this.browsers.detachIn(manager, { browserId, id: oldest.id });
       // a session that has expired
       await this.browsers.detachIn(manager, { browserId, ...space });

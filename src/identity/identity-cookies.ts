@@ -4,7 +4,7 @@ import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { equalInConstantTime } from '../platform/secret.js';
 import { UUID } from '../platform/uuid.js';
-import { type BrowserPair, MAX_PAIRS_COUNT } from '../session/browser-recognition.js';
+import { type BrowserPair, MAX_PAIRS } from '../session/browser-recognition.js';
 
 /** What the two identity cookies of a browser are made of. */
 export interface BrowserCredentials {
@@ -31,7 +31,7 @@ const ID_CHARACTERS = 32;
 const SECRET_CHARACTERS = 64;
 const TAG_CHARACTERS = 16;
 /** How many ids and how many secrets of one request are compared with each other. */
-const MAX_VALUES_COUNT = 4;
+const MAX_VALUES = 4;
 
 /** Reads and writes the two identity cookies (protocol §5.2 and §5.4). */
 @Injectable()
@@ -69,7 +69,7 @@ export class IdentityCookies {
     const entityIds = candidatesOf(cookies, this.idName, UUID);
     const secrets = candidatesOf(cookies, this.secretName, SECRET_PATTERN);
     const pairs = secrets.flatMap((secret) => pairOf(secret, entityIds) ?? []);
-    return pairs.length === 0 ? undefined : { pairs: pairs.slice(0, MAX_PAIRS_COUNT) };
+    return pairs.length === 0 ? undefined : { pairs: pairs.slice(0, MAX_PAIRS) };
   }
 
   /** The two `Set-Cookie` lines with which a browser stores its credentials for two more years. */
@@ -113,7 +113,7 @@ function candidatesOf(cookies: Cookie[], name: string, pattern: RegExp): string[
     .map(({ value }) => value);
   if (values.length <= 1) return values;
   const [first, ...others] = new Set(values);
-  return [first as string, ...others.slice(1 - MAX_VALUES_COUNT)];
+  return [first as string, ...others.slice(1 - MAX_VALUES)];
 }
 
 /** The secret with the id that it was set together with; `undefined` if the request does not have this id. */

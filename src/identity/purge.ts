@@ -24,7 +24,7 @@ import { CustomerErasure } from './customer-erasure.js';
 
 const ROWS_PER_DELETE = 1_000;
 /** Within the time of so many, the purge holds its lease. */
-const CUSTOMERS_PER_STEP_COUNT = 100;
+const CUSTOMERS_PER_STEP = 100;
 /** Mean time between two purges of one process. */
 const PURGE_INTERVAL_MS = 3_600_000;
 /** Covers requests under way at midnight, and clocks that differ. */
@@ -146,11 +146,11 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     while (after !== undefined) {
       const page: CustomersToPurge = await this.customers.find(after, ROWS_PER_DELETE, pass.today);
       yield 0;
-      for (const portion of portionsOf(page.erased, CUSTOMERS_PER_STEP_COUNT)) {
+      for (const portion of portionsOf(page.erased, CUSTOMERS_PER_STEP)) {
         failedCount += await this.erasure.finishErasures(portion);
         yield 0;
       }
-      for (const portion of portionsOf(page.idle, CUSTOMERS_PER_STEP_COUNT)) {
+      for (const portion of portionsOf(page.idle, CUSTOMERS_PER_STEP)) {
         const marked = await this.markIdle(portion, pass);
         failedCount += await this.erasure.finishErasures(marked);
         yield marked.length;

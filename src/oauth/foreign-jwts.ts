@@ -52,7 +52,7 @@ const CLAIM_REJECTED = 'ERR_JWT_CLAIM_VALIDATION_FAILED';
 const KEY_HEADERS = ['jwk', 'jku', 'x5u', 'x5c'];
 const MAX_CHARACTERS = 8_192;
 /** A caller without credentials chooses whether a JWT has a `kid`, and each key that is tried takes a millisecond. */
-const MAX_TRIED_KEYS_COUNT = 4;
+const MAX_TRIED_KEYS = 4;
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
 /** `iat` and `nbf` may be this far in the future, because the issuer's clock may be ahead. A passed `exp` is passed. */
 const ISSUER_CLOCK_SKEW_SECONDS = 30;
@@ -153,7 +153,7 @@ async function verifyWithCandidates(token: string, getKey: JWTVerifyGetKey, opti
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
     let tried = 0;
     for await (const key of error as AsyncIterable<CryptoKey>) {
-      if (++tried > MAX_TRIED_KEYS_COUNT) break;
+      if (++tried > MAX_TRIED_KEYS) break;
       try {
         return (await jwtVerify(token, key, options)).payload;
       } catch (failure) {

@@ -12,9 +12,9 @@ import type { Session, SessionKind } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
 
 /** How many pairs of identity cookies of one request are tried (protocol §5.4). */
-export const MAX_PAIRS_COUNT = 4;
+export const MAX_PAIRS = 4;
 
-const PAIR_PLACEHOLDERS = Array(MAX_PAIRS_COUNT).fill('?').join();
+const PAIR_PLACEHOLDERS = Array(MAX_PAIRS).fill('?').join();
 
 /** A pair of identity cookies that were set together. */
 export interface BrowserPair {
@@ -199,7 +199,7 @@ export function isIn(
 
 /** The browsers of some pairs, as many ids as the statements have parameters. */
 function paddedIds(pairs: BrowserPair[]): string[] {
-  return Array.from({ length: MAX_PAIRS_COUNT }, (_, index) => (pairs[index] ?? (pairs[0] as BrowserPair)).browserId);
+  return Array.from({ length: MAX_PAIRS }, (_, index) => (pairs[index] ?? (pairs[0] as BrowserPair)).browserId);
 }
 
 function pairOf({ browser_id, secret_hash }: BrowserRow, pairs: BrowserPair[]): BrowserPair | undefined {

@@ -16,9 +16,9 @@ export const ENTRY_SECONDS = MAX_ACCESS_TOKEN_TTL_SECONDS + RETENTION_MARGIN_SEC
 /** Covers tokens that other processes still issue for a deleted client, and clocks that are ahead. */
 const CLIENT_MARGIN_SECONDS = 40;
 /** The number in the entry of a session that is gone: later than every epoch. */
-const MAX_EPOCH_COUNT = 2 ** 31 - 1;
+const MAX_EPOCH = 2 ** 31 - 1;
 /** The number of rows that one statement inserts. */
-const ROWS_PER_INSERT_COUNT = 100;
+const ROWS_PER_INSERT = 100;
 
 /** Records what has ended: for the verifiers that follow the feed, and of tokens that have no session. */
 @Injectable()
@@ -32,7 +32,7 @@ export class RecordedEndings {
   async recordSessions(
     manager: EntityManager,
     sessions: { id: string; reason: InactiveReason }[],
-    { epoch = MAX_EPOCH_COUNT, audience = 'customer-api', isInFeed = true }: SessionEnding = {},
+    { epoch = MAX_EPOCH, audience = 'customer-api', isInFeed = true }: SessionEnding = {},
   ): Promise<void> {
     const rows = sessions.map(({ id, reason }) => ({ value: id, reason }));
     await this.recordIn(manager, { kind: 'session', number: epoch, audience, isInFeed }, rows);
@@ -81,7 +81,7 @@ export class RecordedEndings {
     const expiresAt = new Date(now + ENTRY_SECONDS * 1000);
     const publishedUntil = isInFeed ? null : new Date(now);
     const lower = number === null ? { issuedBefore: LessThan(issuedBefore) } : { number: LessThan(number) };
-    for (const portion of portionsOf(rows, ROWS_PER_INSERT_COUNT)) {
+    for (const portion of portionsOf(rows, ROWS_PER_INSERT)) {
       const stored = { kind, value: In(valueList(portion.map(({ value }) => value))), ...lower };
       if (isInFeed) await manager.update(Ended, stored, { number, issuedBefore, expiresAt, publishedUntil });
       const entities = portion.map((row) => ({

@@ -8,11 +8,11 @@ import type { SessionKind } from './session.entity.js';
 import { SessionEndings } from './session-endings.js';
 import { Sessions, type StoredSession } from './sessions.js';
 
-const MAX_CODES_COUNT = 60;
-const MAX_BY_TRANSFER_COUNT = 200;
-const MAX_DEVICES_COUNT = 20;
-const MAX_OWN_BROWSERS_COUNT = 20;
-const MAX_SIGNED_IN_BROWSERS_COUNT = 100;
+const MAX_CODES = 60;
+const MAX_TRANSFER_SESSIONS = 200;
+const MAX_DEVICES = 20;
+const MAX_OWN_BROWSERS = 20;
+const MAX_SIGNED_IN_BROWSERS = 100;
 /** A device by transfer that was used within these days is not replaced. */
 const USED_DAYS = 30;
 /** How long a client waits before it may try again. A transfer token that expires, or the end of a device, makes room. */
@@ -37,7 +37,7 @@ export class SessionBounds {
   /** @throws OAuthError 429 if the customer has too many transfer tokens, or too many sessions by transfer */
   async assertMayTransfer(manager: EntityManager, all: StoredSession[]): Promise<void> {
     const codes = this.ofKinds(all, ['code']);
-    if (codes.length >= MAX_CODES_COUNT && (await this.inForce(manager, codes)).length >= MAX_CODES_COUNT)
+    if (codes.length >= MAX_CODES && (await this.inForce(manager, codes)).length >= MAX_CODES)
       throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'transfer_tokens');
     await this.assertMayProve(manager, all);
   }
@@ -45,8 +45,8 @@ export class SessionBounds {
   /** @throws OAuthError 429 if the customer has too many sessions by transfer or proof */
   async assertMayProve(manager: EntityManager, all: StoredSession[]): Promise<void> {
     const byTransfer = this.ofKinds(all, BY_TRANSFER);
-    if (byTransfer.length < MAX_BY_TRANSFER_COUNT) return;
-    if ((await this.inForce(manager, byTransfer)).length >= MAX_BY_TRANSFER_COUNT)
+    if (byTransfer.length < MAX_TRANSFER_SESSIONS) return;
+    if ((await this.inForce(manager, byTransfer)).length >= MAX_TRANSFER_SESSIONS)
       throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'transfers_in_force');
   }
 
@@ -56,7 +56,7 @@ export class SessionBounds {
    * @throws OAuthError 429 if it was used within 30 days
    */
   async makeRoom(manager: EntityManager, all: StoredSession[]): Promise<void> {
-    const devices = await this.ofFull(manager, all, DEVICES, MAX_DEVICES_COUNT);
+    const devices = await this.ofFull(manager, all, DEVICES, MAX_DEVICES);
     const oldest = longestUnused(devices);
     if (!oldest) return;
     if (!this.isUnused(oldest)) throw OAuthError.tooManyDevices(RETRY_AFTER_SECONDS);
@@ -65,7 +65,7 @@ export class SessionBounds {
 
   /** Makes room for a browser in which a user signs in. The one used longest ago is always replaced. */
   async makeRoomForSignIn(manager: EntityManager, all: StoredSession[]): Promise<void> {
-    const browsers = await this.ofFull(manager, all, ['sign_in'], MAX_SIGNED_IN_BROWSERS_COUNT);
+    const browsers = await this.ofFull(manager, all, ['sign_in'], MAX_SIGNED_IN_BROWSERS);
     await this.replace(manager, longestUnused(browsers));
   }
 
@@ -80,9 +80,9 @@ export class SessionBounds {
     { id, kind }: Pick<StoredSession, 'id' | 'kind'>,
   ): Promise<boolean> {
     const isDevice = DEVICES.includes(kind);
-    const max = kind === 'sign_in' ? MAX_SIGNED_IN_BROWSERS_COUNT : MAX_OWN_BROWSERS_COUNT;
+    const max = kind === 'sign_in' ? MAX_SIGNED_IN_BROWSERS : MAX_OWN_BROWSERS;
     const sessions = isDevice
-      ? await this.ofFull(manager, all, DEVICES, MAX_DEVICES_COUNT)
+      ? await this.ofFull(manager, all, DEVICES, MAX_DEVICES)
       : await this.ofFull(manager, all, [kind], max);
     const oldest = longestUnused(sessions.filter((session) => session.id !== id));
     if (isDevice && oldest && !this.isUnused(oldest)) return false;

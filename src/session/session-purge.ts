@@ -22,7 +22,7 @@ const AGENT_RETENTION_MS = 2 * DAY_MS;
 /** Of a session of an agent without tokens. Covers requests under way and clocks that differ. */
 const WITHOUT_TOKENS_RETENTION_MS = 120_000;
 /** The number of sessions that one transaction deletes, within which the purge holds its lease. */
-const SESSIONS_PER_STEP_COUNT = 100;
+const SESSIONS_PER_STEP = 100;
 
 type PurgedRow = NotNull<EntityRow<Session, 'id' | 'customer_id' | 'created_at'>> &
   EntityRow<Session, 'browser_id' | 'parent_id' | 'parent_epoch'>;
@@ -72,7 +72,7 @@ export class SessionPurge {
     let rows: ExpiredSession[];
     do {
       rows = await this.database.manager.find(Session, { select, where, order, take: size });
-      for (const portion of portionsOf(rows, SESSIONS_PER_STEP_COUNT)) {
+      for (const portion of portionsOf(rows, SESSIONS_PER_STEP)) {
         yield await this.database.transaction((manager) => this.purgeIn(manager, portion, before));
       }
     } while (rows.length === size);
@@ -139,7 +139,7 @@ export class SessionPurge {
     let after: string | undefined = '';
     while (after !== undefined) {
       const page: { unused: string[]; next: string | undefined } = await this.browsers.findUnused(after, size);
-      for (const portion of portionsOf(page.unused, SESSIONS_PER_STEP_COUNT))
+      for (const portion of portionsOf(page.unused, SESSIONS_PER_STEP))
         await this.database.transaction(async (manager) => {
           await this.browsers.lockAllIn(manager, portion);
           await this.browsers.deleteUnusedIn(manager, portion);

@@ -17,7 +17,7 @@ import type { BrowserSessionEnd } from './session-lifetime.js';
 import { TokenValidity } from './token-validity.js';
 
 /** Protocol §3.10. */
-const MAX_DEPTH_COUNT = 8;
+const MAX_CHAINED_TRANSFERS = 8;
 
 const COLUMNS = [
   'id',
@@ -246,7 +246,8 @@ export class Sessions {
     if (expiresAt.getTime() <= this.clock.now()) throw OAuthError.invalidGrant('the session of the token has expired');
     if (!parent) await this.insertIn(manager, { id: jti, kind: 'token', customerId, ...agent, expiresAt });
     const depth = (parent?.depth ?? 0) + 1;
-    if (depth > MAX_DEPTH_COUNT) throw OAuthError.invalidGrant(`transfer: more than ${MAX_DEPTH_COUNT} in a chain`);
+    if (depth > MAX_CHAINED_TRANSFERS)
+      throw OAuthError.invalidGrant(`transfer: more than ${MAX_CHAINED_TRANSFERS} in a chain`);
     return { customerId, parentId: sid, parentEpoch: ep, depth, ...agent, expiresAt };
   }
 }

@@ -4,7 +4,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { declaredProperties } from '../platform/validation/validation.js';
 import type { GrantMetadata } from './grant.js';
 
-const MAX_CLAIMS_COUNT = 10;
+const MAX_CLAIMS = 10;
 /** The size of the values of all claims of a token as JSON. */
 const MAX_CLAIMS_BYTES = 1_024;
 
@@ -13,7 +13,7 @@ export function assertClaimsUsable(grant: GrantMetadata, className: string, othe
   const names = claimNamesOf(grant);
   if (grant.claims && names.length === 0)
     throw new Error(`${className}: the class of its claims declares none; add validation decorators to its fields`);
-  if (names.length > MAX_CLAIMS_COUNT) throw new Error(`${className}: declares more than ${MAX_CLAIMS_COUNT} claims`);
+  if (names.length > MAX_CLAIMS) throw new Error(`${className}: declares more than ${MAX_CLAIMS} claims`);
   const reserved = names.find((name) => RESERVED_CLAIMS.has(name));
   if (reserved)
     throw new Error(`${className}: may not declare the claim "${reserved}", which has a meaning of its own; rename it`);

@@ -24,7 +24,7 @@ import { retryUntilAvailable } from './node-outages.js';
 
 const ROUND_COUNT = roundsOf({ byDay: 6, nightly: 20 });
 /** If all requests of the rounds came before the end of the customer, or all after it, more rounds follow. */
-const MAX_ROUND_COUNT = 40;
+const MAX_ROUNDS = 40;
 const REQUESTS_PER_RACE = 6;
 /** More than the erasure deletes in one step. */
 const TENANT_CUSTOMER_COUNT = 100;
@@ -59,7 +59,7 @@ async function inRounds(
 ) {
   const before = await conflictsOf(cluster.pods);
   const results: string[] = [];
-  for (let round = 0; round < ROUND_COUNT || (round < MAX_ROUND_COUNT && !isEnough()); round++)
+  for (let round = 0; round < ROUND_COUNT || (round < MAX_ROUNDS && !isEnough()); round++)
     results.push((await race(podsInTurn(round), round)) ?? '');
   const repeated = (await conflictsOf(cluster.pods)) - before;
   const counts = [...new Set(results)].map((result) => `${results.filter((each) => each === result).length} ${result}`);

@@ -2,7 +2,7 @@ import type { AgentSession, AgentToken, Browser, Client, Customer, Organization,
 import type { Walk } from './walk.js';
 
 export const NUMBER_COUNT = 8;
-export const MAX_NUMBER_COUNT = 999;
+export const MAX_NUMBER = 999;
 export const GROUPS = ['', '', 'one', 'two'];
 
 /** There is no thing of a kind that a command needs. The command then does nothing. */
@@ -117,6 +117,6 @@ export class Chooser {
   }
 
   private number(): number {
-    return (this.numbers[this.next++ % NUMBER_COUNT] as number) / (MAX_NUMBER_COUNT + 1);
+    return (this.numbers[this.next++ % NUMBER_COUNT] as number) / (MAX_NUMBER + 1);
   }
 }

@@ -26,13 +26,13 @@ import { type Statistics, Walk, WalkError } from './walk.js';
 import { run, type Step, tryEverything, walks } from './walks.js';
 
 /** The walks of one seed each have up to so many commands. */
-const MAX_COMMAND_COUNT = 120;
+const MAX_COMMANDS = 120;
 /** How long a failure is made shorter. */
 const MAX_SHRINKING_MS = 300_000;
-const WALKS_PER_SERVICE_COUNT = 20;
+const WALKS_PER_SERVICE = 20;
 /** The checks that cost more are made after so many commands, and at the end. */
-const STEPS_PER_FULL_CHECK_COUNT = 20;
-const STEPS_PER_FEED_CHECK_COUNT = 60;
+const STEPS_PER_FULL_CHECK = 20;
+const STEPS_PER_FEED_CHECK = 60;
 
 /** The settings of the first organizations of the registry. */
 const SETTINGS = [
@@ -77,10 +77,10 @@ async function runOnService(users: SignInSystem, figures: Figures, { steps, seed
   const service = await startTestService({ registry, environment });
   const purges = { lastDay: 0 };
   try {
-    for (let walk = 0; walk < WALKS_PER_SERVICE_COUNT && figures.stepCount < steps; walk++) {
+    for (let walk = 0; walk < WALKS_PER_SERVICE && figures.stepCount < steps; walk++) {
       const seedOfWalk = seed + figures.walkCount++;
       let failedAt = Number.POSITIVE_INFINITY;
-      const property = fc.asyncProperty(walks(MAX_COMMAND_COUNT), async (commands) => {
+      const property = fc.asyncProperty(walks(MAX_COMMANDS), async (commands) => {
         if (performance.now() - failedAt > MAX_SHRINKING_MS) return; // the shortest failure so far is reported
         const newWalk = () => walkOn(service, users, figures.statistics, purges);
         try {
@@ -109,10 +109,10 @@ async function runWalk(service: TestService, newWalk: () => Promise<Walk>, steps
   let stepCount = 0;
   const check = async () => {
     stepCount++;
-    const isThorough = stepCount % STEPS_PER_FULL_CHECK_COUNT === 0;
+    const isThorough = stepCount % STEPS_PER_FULL_CHECK === 0;
     await checkTokens(walk, { all: isThorough });
     if (isThorough) await checkSessions(walk);
-    if (stepCount % STEPS_PER_FEED_CHECK_COUNT === 0) await follower.check(walk);
+    if (stepCount % STEPS_PER_FEED_CHECK === 0) await follower.check(walk);
   };
   try {
     for (const step of steps) {

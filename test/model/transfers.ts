@@ -14,11 +14,11 @@ import {
 /** Codes, refresh tokens and their bounds (protocol §3.6 to §3.11). */
 
 const CODE_SECONDS = 3_600;
-const MAX_DEPTH_COUNT = 8;
-const MAX_CODES_COUNT = 60;
-const MAX_BY_TRANSFER_COUNT = 200;
-const MAX_DEVICES_COUNT = 20;
-const MAX_SIGNED_IN_BROWSERS_COUNT = 100;
+const MAX_CHAINED_TRANSFERS = 8;
+const MAX_CODES = 60;
+const MAX_TRANSFER_SESSIONS = 200;
+const MAX_DEVICES = 20;
+const MAX_SIGNED_IN_BROWSERS = 100;
 const USED_DAYS = 30;
 
 const invalidGrant = (why: string) => new Rejection(400, 'invalid_grant', why);
@@ -30,7 +30,7 @@ export function transfer(model: Model, customer: Customer, parent: Token | Agent
   else model.assertValid(parent);
   const depth = isOfAgent ? 1 : parent.session.depth + 1;
   if (!isOfAgent && parent.session.expiresAt <= model.now) throw invalidGrant(`${parent.session.name} has expired`);
-  if (depth > MAX_DEPTH_COUNT) throw invalidGrant(`the chain has ${MAX_DEPTH_COUNT} transfers`);
+  if (depth > MAX_CHAINED_TRANSFERS) throw invalidGrant(`the chain has ${MAX_CHAINED_TRANSFERS} transfers`);
   assertMayTransfer(model, customer);
   const origin = isOfAgent
     ? { agentToken: parent }
@@ -86,7 +86,7 @@ export function makeRoom(model: Model, customer: Customer, kinds: SessionKind[],
   const devices = model.sessions
     .filter((session) => session.customer === customer && kinds.includes(session.kind) && !model.whyNotUsable(session))
     .filter(({ kind, browser }) => browser || kind === 'refresh');
-  if (devices.length < (kinds.includes('sign_in') ? MAX_SIGNED_IN_BROWSERS_COUNT : MAX_DEVICES_COUNT)) return;
+  if (devices.length < (kinds.includes('sign_in') ? MAX_SIGNED_IN_BROWSERS : MAX_DEVICES)) return;
   const others = devices.filter((device) => device !== spared);
   const [oldest] = others.sort((one, other) => one.seenDay - other.seenDay || one.madeAt - other.madeAt);
   if (!oldest) return;
@@ -99,6 +99,6 @@ function assertMayTransfer(model: Model, customer: Customer): void {
   const inForce = model.sessions.filter((session) => session.customer === customer && !model.whyNotUsable(session));
   const codes = inForce.filter(({ kind }) => kind === 'code').length;
   const byTransfer = inForce.filter(({ kind }) => !['own', 'sign_in', 'token'].includes(kind)).length;
-  if (codes >= MAX_CODES_COUNT || byTransfer >= MAX_BY_TRANSFER_COUNT)
+  if (codes >= MAX_CODES || byTransfer >= MAX_TRANSFER_SESSIONS)
     throw new Rejection(429, 'temporarily_unavailable', `${customer.name} has ${codes} codes and ${byTransfer} in all`);
 }

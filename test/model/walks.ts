@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import * as actions from './actions.js';
-import { Chooser, GROUPS, MAX_NUMBER_COUNT, NoChoiceError, NUMBER_COUNT } from './choices.js';
+import { Chooser, GROUPS, MAX_NUMBER, NoChoiceError, NUMBER_COUNT } from './choices.js';
 import { COMMANDS } from './commands.js';
 import type { AgentSession, Client, Session } from './things.js';
 import type { Walk } from './walk.js';
@@ -21,7 +21,7 @@ async function useEnded(walk: Walk, session: Session | AgentSession): Promise<vo
   await actions.visit(walk, walk.clients[0] as Client, customer.organization, customer.group, browser);
 }
 
-const numbers = fc.array(fc.nat(MAX_NUMBER_COUNT), { minLength: NUMBER_COUNT, maxLength: NUMBER_COUNT });
+const numbers = fc.array(fc.nat(MAX_NUMBER), { minLength: NUMBER_COUNT, maxLength: NUMBER_COUNT });
 const names = fc.oneof(...[...COMMANDS].map(([name, { weight }]) => ({ arbitrary: fc.constant(name), weight })));
 
 /** The name of a command, and the numbers that choose its arguments. */

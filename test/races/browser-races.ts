@@ -219,15 +219,15 @@ export function describeBrowserRaces(world: RaceWorld): void {
 
 const REQUEST_COUNT = 40;
 /** Protocol §3.10: the devices of a customer by transfer, its unredeemed transfer tokens, and its sessions by transfer. */
-const MAX_DEVICE_COUNT = 20;
-const MAX_CODE_COUNT = 60;
-const MAX_IN_FORCE_COUNT = 200;
+const MAX_DEVICES = 20;
+const MAX_CODES = 60;
+const MAX_TRANSFER_SESSIONS = 200;
 /** Protocol §5.3: the customers of a browser, and those of one organization. */
-const MAX_CUSTOMER_COUNT = 500;
-const MAX_CUSTOMER_OF_ORGANIZATION_COUNT = 50;
+const MAX_CUSTOMERS = 500;
+const MAX_ORGANIZATION_CUSTOMERS = 50;
 const CUSTOMERS_BEFORE_COUNT = 490;
 /** A browser has at most this number of customers of one organization before the requests at the bound. */
-const GROUPS_PER_ORGANIZATION_COUNT = 49;
+const GROUPS_PER_ORGANIZATION = 49;
 /** How many of a customer's things there are before the requests at a bound. */
 const FEWER_COUNT = 10;
 
@@ -246,19 +246,19 @@ export function describeBoundRaces(world: RaceWorld): void {
     return successful;
   }
 
-  it(`${REQUEST_COUNT} requests for transfer tokens at once leave ${MAX_CODE_COUNT}, and none is replaced`, async () => {
+  it(`${REQUEST_COUNT} requests for transfer tokens at once leave ${MAX_CODES}, and none is replaced`, async () => {
     const customer = await newRacedCustomer(world.patient);
     const ask = (index: number) => transfer(podOf(index), index, customer);
-    const before = await times(MAX_CODE_COUNT - FEWER_COUNT, ask);
+    const before = await times(MAX_CODES - FEWER_COUNT, ask);
     const made = expectSuccessful(await times(REQUEST_COUNT, ask), FEWER_COUNT);
     const codes = [...before, ...made].map(({ body }) => body.identity_transfer_token);
-    const redeemed = await times(MAX_CODE_COUNT, (index) => redeem(podOf(index), codes[index]));
-    expect(redeemed.map(entityOf)).toEqual(Array(MAX_CODE_COUNT).fill(customer.entityId));
+    const redeemed = await times(MAX_CODES, (index) => redeem(podOf(index), codes[index]));
+    expect(redeemed.map(entityOf)).toEqual(Array(MAX_CODES).fill(customer.entityId));
   });
 
-  it(`${REQUEST_COUNT} requests for transfer tokens at once leave ${MAX_IN_FORCE_COUNT} sessions by transfer`, async () => {
+  it(`${REQUEST_COUNT} requests for transfer tokens at once leave ${MAX_TRANSFER_SESSIONS} sessions by transfer`, async () => {
     const customer = await newRacedCustomer(world.patient);
-    for (let made = 0; made < MAX_IN_FORCE_COUNT - FEWER_COUNT; made += FEWER_COUNT) {
+    for (let made = 0; made < MAX_TRANSFER_SESSIONS - FEWER_COUNT; made += FEWER_COUNT) {
       const codes = await times(FEWER_COUNT, (index) => transferToken(podOf(index), customer.token));
       const redeemed = await times(FEWER_COUNT, (index) => redeem(podOf(index), codes[index]));
       expect(redeemed.map(entityOf)).toEqual(Array(FEWER_COUNT).fill(customer.entityId));
@@ -266,7 +266,7 @@ export function describeBoundRaces(world: RaceWorld): void {
     expectSuccessful(await times(REQUEST_COUNT, (index) => transfer(podOf(index), index, customer)), FEWER_COUNT);
   });
 
-  it(`${REQUEST_COUNT} transfers of one customer at once leave ${MAX_DEVICE_COUNT} devices, and the other codes stay usable`, async () => {
+  it(`${REQUEST_COUNT} transfers of one customer at once leave ${MAX_DEVICES} devices, and the other codes stay usable`, async () => {
     const { entityId, token } = await newRacedCustomer(world.patient);
     const moves = await times(REQUEST_COUNT, () => moveOf(world.patient, token));
     const responses = await times(REQUEST_COUNT, (index) => {
@@ -274,13 +274,13 @@ export function describeBoundRaces(world: RaceWorld): void {
       return index % 4 < 2 ? stay(podOf(index), move) : remember(podOf(index), move);
     });
     const devices = responses.filter(({ status }) => status === 200);
-    expect(devices.length).toBe(MAX_DEVICE_COUNT);
+    expect(devices.length).toBe(MAX_DEVICES);
     const uses = devices.map(async (device) => {
       const { refresh_token } = device.body;
       if (!refresh_token) return entityOf(await visit(world.patient, cookieHeader(device)));
       return (await refreshCustomer(world.patient, refresh_token)).body.entity_id;
     });
-    expect(await Promise.all(uses)).toEqual(Array(MAX_DEVICE_COUNT).fill(entityId));
+    expect(await Promise.all(uses)).toEqual(Array(MAX_DEVICES).fill(entityId));
     const refused = responses.flatMap(({ status }, index) => (status === 200 ? [] : [index]));
     for (const index of refused) {
       expect(responses[index]).toMatchObject({ status: 429, body: { error: 'temporarily_unavailable' } });
@@ -296,12 +296,12 @@ export function describeBoundRaces(world: RaceWorld): void {
   /** The browser's id and secret, which all its pairs have. */
   const secretIn = (pair: string) => /__svc_cst=(\w{96})/.exec(pair)?.[1];
 
-  it(`${REQUEST_COUNT} visits of groups at once leave at most ${MAX_CUSTOMER_COUNT} customers in a browser`, async () => {
+  it(`${REQUEST_COUNT} visits of groups at once leave at most ${MAX_CUSTOMERS} customers in a browser`, async () => {
     const [first = '', ...organizations] = MORE_ORGANIZATIONS;
     const cookie = cookieHeader(await visitGroup(world.patient, first));
     const earlier = Array.from(
       { length: CUSTOMERS_BEFORE_COUNT - 1 },
-      (_, index) => organizations[Math.floor(index / GROUPS_PER_ORGANIZATION_COUNT)] as string,
+      (_, index) => organizations[Math.floor(index / GROUPS_PER_ORGANIZATION)] as string,
     );
     while (earlier.length > 0) {
       const visits = earlier.splice(0, 10).map((id) => visitGroup(world.patient, id, cookie));
@@ -312,11 +312,11 @@ export function describeBoundRaces(world: RaceWorld): void {
     const visited = responses.filter(({ status }) => status === 200);
     const inBrowser = visited.filter((response) => secretIn(cookieHeader(response)) === secretIn(cookie));
     expect(inBrowser.length).toBeGreaterThan(0);
-    expect(inBrowser.length).toBeLessThanOrEqual(MAX_CUSTOMER_COUNT - CUSTOMERS_BEFORE_COUNT);
+    expect(inBrowser.length).toBeLessThanOrEqual(MAX_CUSTOMERS - CUSTOMERS_BEFORE_COUNT);
     expect(visited.length).toBeGreaterThan(inBrowser.length);
   });
 
-  it(`${REQUEST_COUNT} visits of groups at once leave ${MAX_CUSTOMER_OF_ORGANIZATION_COUNT} customers of one organization in a browser`, async () => {
+  it(`${REQUEST_COUNT} visits of groups at once leave ${MAX_ORGANIZATION_CUSTOMERS} customers of one organization in a browser`, async () => {
     const [organization = ''] = MORE_ORGANIZATIONS;
     const visits = [await visitGroup(world.patient, organization)];
     const cookie = cookieHeader(visits[0] as TestResponse);
@@ -327,7 +327,7 @@ export function describeBoundRaces(world: RaceWorld): void {
       expect(secretIn(cookieHeader(visited))).toBe(secretIn(cookie));
     }
     const leading = await Promise.all(visits.map((visited) => world.browserCountOf(entityOf(visited))));
-    expect(leading.filter((count) => count === 1)).toHaveLength(MAX_CUSTOMER_OF_ORGANIZATION_COUNT);
+    expect(leading.filter((count) => count === 1)).toHaveLength(MAX_ORGANIZATION_CUSTOMERS);
     expect(leading.filter((count) => count > 1)).toEqual([]);
   });
 }

@@ -18,7 +18,7 @@ const JITTER_MS = 3;
 const FIRST_STEP_MS = 1;
 const MAX_STEP_MS = 512;
 /** If only one order has occurred, at most so many rounds follow. */
-const MAX_MORE_ROUND_COUNT = 100;
+const MAX_MORE_ROUNDS = 100;
 
 /** How a round ended: which of the two requests came first, as far as that can be seen. */
 export type Order = 'first' | 'second' | 'unknown';
@@ -69,7 +69,7 @@ export async function inRounds(
   const startedAt = performance.now();
   const runLane = async () => {
     const stagger = new Stagger();
-    while (begun < count || (begun < count + MAX_MORE_ROUND_COUNT && isOneSided())) {
+    while (begun < count || (begun < count + MAX_MORE_ROUNDS && isOneSided())) {
       const order = await round((first, second) => stagger.race(first, second), begun++);
       stagger.note(order);
       orders[order]++;

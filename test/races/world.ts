@@ -26,7 +26,7 @@ const RESOURCE_SERVER_SECRET = 'a-secret-of-the-resource-server-0123456789';
 const FEED_TIMEOUT_MS = 20_000;
 const PAUSE_MS = 20;
 /** Repetitions of a request that gets 503. */
-const MAX_REPEAT_COUNT = 500;
+const MAX_REPEATS = 500;
 
 /** The organizations in which one browser can have customers, besides those of the tests. */
 export const MORE_ORGANIZATIONS = Array.from({ length: 12 }, () => randomUUID());
@@ -187,7 +187,7 @@ export async function isActiveAt(pod: RacePod, token: string): Promise<boolean> 
 export async function available(send: () => Promise<TestResponse>): Promise<TestResponse> {
   for (let repeats = 0; ; repeats++) {
     const response = await send();
-    if (response.status !== 503 || repeats === MAX_REPEAT_COUNT) return response;
+    if (response.status !== 503 || repeats === MAX_REPEATS) return response;
     await sleep(PAUSE_MS);
   }
 }

@@ -3,8 +3,8 @@ import { isIPv6 } from 'node:net';
 import express from 'express';
 
 const ROOM_TTL_MS = 600_000;
-const MAX_ROOM_COUNT = 10_000;
-const MAX_NETWORK_ROOM_COUNT = 100;
+const MAX_ROOMS = 10_000;
+const MAX_NETWORK_ROOMS = 100;
 const CHALLENGE = /^[\w-]{43}$/;
 
 /**
@@ -25,8 +25,8 @@ export function moveRooms() {
       if (room.expiresAtMs < Date.now()) rooms.delete(id);
       else if (room.network === network) ofNetwork++;
     }
-    const isFull = rooms.size >= MAX_ROOM_COUNT;
-    if (isFull || ofNetwork >= MAX_NETWORK_ROOM_COUNT)
+    const isFull = rooms.size >= MAX_ROOMS;
+    if (isFull || ofNetwork >= MAX_NETWORK_ROOMS)
       return fail(response.set('Retry-After', '60'), isFull ? 503 : 429, 'too_many_rooms');
     const [room, ownerSecret] = [randomBytes(16).toString('base64url'), randomBytes(16).toString('base64url')];
     rooms.set(room, { network, ownerSecret, expiresAtMs: Date.now() + ROOM_TTL_MS });

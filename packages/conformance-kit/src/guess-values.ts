@@ -5,14 +5,14 @@ import { isAccepted } from './rules/parameters.js';
 const DIGITS = '0123456789';
 const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 /** After this number of candidates, no further value is likely to have the format. */
-const MAX_CANDIDATE_COUNT = 3_000;
+const MAX_CANDIDATES = 3_000;
 
 /** Wrong values that the rules of a body accept, in the format of the right one. There may be fewer than `count`. */
 export function wrongValues(body: Type<object> | undefined, right: Parameters, name: string, count: number): string[] {
   const value = `${right[name]}`;
   const found = new Set<string>();
   for (const alphabet of [value, value + DIGITS + LETTERS])
-    for (let index = 1; index < MAX_CANDIDATE_COUNT && found.size < count; index++) {
+    for (let index = 1; index < MAX_CANDIDATES && found.size < count; index++) {
       const candidate = candidateOf(value, index, alphabet);
       if (candidate !== value && (!body || isAccepted(body, { ...right, [name]: candidate }))) found.add(candidate);
     }

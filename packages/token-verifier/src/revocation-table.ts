@@ -62,7 +62,7 @@ export class RevocationTable {
 /** The integers of a slot. `expiresAt` of an empty slot is 0. */
 const [LOW, HIGH, VALUE_LOW, VALUE_HIGH, EXPIRES_AT] = [0, 1, 2, 3, 4];
 const SLOT_INTEGER_COUNT = 5;
-const MIN_SLOT_COUNT = 16;
+const MIN_SLOTS = 16;
 /** Shares of the slots that are used: before the segment grows, and after it was copied. */
 const MAX_USED_RATIO = 0.75;
 const COPIED_USED_RATIO = 0.6;
@@ -70,7 +70,7 @@ const COPIED_USED_RATIO = 0.6;
 /** A hash table with linear probing. */
 class Segment {
   size = 0;
-  private slots = new Uint32Array(MIN_SLOT_COUNT * SLOT_INTEGER_COUNT);
+  private slots = new Uint32Array(MIN_SLOTS * SLOT_INTEGER_COUNT);
 
   get bytes(): number {
     return this.slots.byteLength;
@@ -117,7 +117,7 @@ class Segment {
     const isKept = (slot: number) => slots[slot + EXPIRES_AT] !== 0 && (slots[slot + EXPIRES_AT] as number) >= before;
     this.size = 0;
     for (let slot = 0; slot < slots.length; slot += SLOT_INTEGER_COUNT) if (isKept(slot)) this.size += 1;
-    const slotCount = Math.max(MIN_SLOT_COUNT, Math.ceil((this.size + 1) / COPIED_USED_RATIO));
+    const slotCount = Math.max(MIN_SLOTS, Math.ceil((this.size + 1) / COPIED_USED_RATIO));
     this.slots = new Uint32Array(slotCount * SLOT_INTEGER_COUNT);
     for (let slot = 0; slot < slots.length; slot += SLOT_INTEGER_COUNT) {
       if (!isKept(slot)) continue;

@@ -7,7 +7,7 @@ import { requestContext } from '../../platform/request-context/request-context.j
 
 const WINDOW_MS = 60_000;
 /** Further ones share one window, because a flood from many networks must fill neither the memory nor the log. */
-const MAX_SOURCES_COUNT = 1_000;
+const MAX_SOURCES = 1_000;
 const OTHER_SOURCES = 'other';
 
 /**
@@ -30,7 +30,7 @@ export class FailedAuthentications {
     const now = this.clock.now();
     this.dropEnded(now);
     const source = [networkOf(ip), actor.issuer, actor.id].join(' ');
-    const key = this.recent.has(source) || this.recent.size < MAX_SOURCES_COUNT ? source : OTHER_SOURCES;
+    const key = this.recent.has(source) || this.recent.size < MAX_SOURCES ? source : OTHER_SOURCES;
     if (this.recent.has(key)) return;
     this.recent.set(key, now);
     this.audit.record({

@@ -44,7 +44,7 @@ export interface UserCustomer extends Customer {
 }
 
 /** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
-const MAX_READS_COUNT = 3;
+const MAX_READS = 3;
 
 /** A request, and what was read for it. */
 interface ReadRequest {
@@ -90,7 +90,7 @@ export class OrganizationUsers {
    */
   async customerOf(request: UserRequest): Promise<UserCustomer> {
     const takeLimit = this.creation.limitOnce();
-    for (let reads = 0; reads < MAX_READS_COUNT; reads++) {
+    for (let reads = 0; reads < MAX_READS; reads++) {
       const read = await this.read(request);
       if (read.known && !request.signIn) return userOf(read.known);
       const stored = await this.store(read, takeLimit);

@@ -48,7 +48,7 @@ type Acquired = (error: Error | null, connection?: PoolConnection) => void;
 
 const START_TIMEOUT_MS = 10_000;
 
-const MAX_WAITING_PER_CONNECTION_COUNT = 100;
+const MAX_WAITERS_PER_CONNECTION = 100;
 
 /** The connections to a server, also those of TypeORM. Each one has the settings above before its first statement. */
 export class MysqlPool {
@@ -69,7 +69,7 @@ export class MysqlPool {
   ) {
     this.options = { ...options, ...file?.server };
     const maxRunning = options.connectionLimit as number;
-    this.turns = new BoundedQueue({ maxRunning, maxWaiting: MAX_WAITING_PER_CONNECTION_COUNT * maxRunning });
+    this.turns = new BoundedQueue({ maxRunning, maxWaiting: MAX_WAITERS_PER_CONNECTION * maxRunning });
     this.pool = this.open();
     file?.follow(this);
   }

@@ -63,10 +63,10 @@ function messageOf(error: Error): string {
 }
 
 /** More causes than an error has, unless it is its own cause. */
-const MAX_CAUSES_COUNT = 10;
+const MAX_CAUSES = 10;
 
 /** The messages of an error and of its causes, without the values that some messages quote. */
-export function traceOf(cause: unknown, stack: boolean, maxCauses = MAX_CAUSES_COUNT): string {
+export function traceOf(cause: unknown, stack: boolean, maxCauses = MAX_CAUSES): string {
   if (!(cause instanceof Error)) return typeof cause;
   const frames = stack ? (String(cause.stack).match(/^ +at .*$/gm) ?? []) : [];
   // the message of a parser quotes the text that it could not parse

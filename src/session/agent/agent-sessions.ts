@@ -20,7 +20,7 @@ const NEVER = new Date('9999-12-31T00:00:00Z');
  * The most sessions of an agent that have not expired. A thief of the page's cookie could otherwise begin so many that a
  * change of the agent takes too long to end them.
  */
-const MAX_SESSIONS_COUNT = 1_000;
+const MAX_SESSIONS = 1_000;
 /** When a client may try again beyond this bound. */
 const RETRY_AFTER_SECONDS = 60;
 
@@ -205,7 +205,7 @@ export class AgentSessions {
   private async insertIn(manager: EntityManager, session: NewAgentSession): Promise<void> {
     const now = new Date(this.clock.now());
     const ofAgent = { agentId: session.agentId, issuer: IsNull(), expiresAt: MoreThan(now) };
-    if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS_COUNT)
+    if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS)
       throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
     await manager.insert(AgentSession, { epoch: 0, createdAt: now, ...session });
   }

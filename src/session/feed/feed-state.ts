@@ -11,7 +11,7 @@ export function isSamePosition(one: FeedPosition, other: FeedPosition | undefine
 }
 
 /** One lower read may come from a node of a cluster that does not have the last transactions yet. */
-const MIN_LOWER_READ_COUNT = 2;
+const MIN_LOWER_READS = 2;
 
 /** The state of the feed, as this process last read or wrote it. The event `change` reports new positions. */
 export class FeedState extends EventEmitter<{ change: [] }> {
@@ -28,7 +28,7 @@ export class FeedState extends EventEmitter<{ change: [] }> {
 
   /** Whether several reads had a lower position: the database was restored from a backup. */
   get isRestored(): boolean {
-    return this.lowerReads >= MIN_LOWER_READ_COUNT;
+    return this.lowerReads >= MIN_LOWER_READS;
   }
 
   /** Compares a position that was read with the known one. Call `moveTo` afterwards, unless the position is lower. */

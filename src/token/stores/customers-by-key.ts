@@ -18,7 +18,7 @@ import type { AnyGrantRequest } from '../grant.js';
 const MIN_SECRET_CHARACTERS = 32;
 const MAX_NAMESPACE_CHARACTERS = 64;
 /** A request reads again after a parallel request has created the customer. Only erasures in between reach this limit. */
-const MAX_READS_COUNT = 3;
+const MAX_READS = 3;
 
 /** The customers of keys such as phones: the same key leads to the same customer of the organization and group. */
 @Injectable()
@@ -59,7 +59,7 @@ export class CustomersByKey implements OnModuleInit {
     const hash = this.hashOf(namespace, space, key);
     const takeLimit = this.creation.limitOnce();
     const creator = agent ? 'agent' : 'organization';
-    for (let reads = 0; reads < MAX_READS_COUNT; reads++) {
+    for (let reads = 0; reads < MAX_READS; reads++) {
       const known = await this.customers.findByKey(hash);
       if (known) return customerIn(known);
       const entityId = uuidv7(this.clock.now());

@@ -20,11 +20,11 @@ import {
 } from './one-time-code.statements.js';
 
 const PURPOSE = 'one-time codes';
-const DEFAULT_DIGITS_COUNT = 6;
-const DEFAULT_GUESSES_COUNT = 5;
+const DEFAULT_DIGIT_COUNT = 6;
+const DEFAULT_GUESS_COUNT = 5;
 const MAX_CONTENT_BYTES = 4_096;
 /** A row that is purged between two statements is inserted again. */
-const MAX_ROUNDS_COUNT = 3;
+const MAX_ROUNDS = 3;
 
 /** What a code is issued for. */
 export interface IssueOptions {
@@ -101,7 +101,7 @@ export class OneTimeCodes implements CustomerDataParticipant {
   async issue(grant: Type, options: IssueOptions): Promise<IssuedCode> {
     const declared = declarationOf(grant);
     const { lifetime } = declared;
-    const { recipient, digits = DEFAULT_DIGITS_COUNT } = options;
+    const { recipient, digits = DEFAULT_DIGIT_COUNT } = options;
     const code = recipient === undefined ? randomSecret('base64url') : randomDigits(digits);
     const id = this.idOf(declared, options, code);
     const hash = recipient === undefined ? id : this.shortHashOf(id, code);
@@ -111,7 +111,7 @@ export class OneTimeCodes implements CustomerDataParticipant {
     const { clientId, organizationId } = options;
     const content = contentOf(declared, options);
     const owner = [declared.name, clientId, organizationId, entityId, generation, proof, content] as const;
-    for (let round = 0; round < MAX_ROUNDS_COUNT; round++) {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       const inserted = await this.database.execute(INSERT, [id, hash, ...owner, 0, end, end]);
       if (inserted > 0) return { code, expiresIn: lifetime };
       const values = [...owner, new Date(now), new Date(now), end, hash, end] as const;
@@ -137,7 +137,7 @@ export class OneTimeCodes implements CustomerDataParticipant {
     const { clientId } = client;
     const id = this.idOf(declared, { clientId, organizationId: organization?.id, recipient }, code);
     const now = new Date(this.clock.now());
-    if (recipient !== undefined) await this.countGuess(id, declared.guesses ?? DEFAULT_GUESSES_COUNT, now);
+    if (recipient !== undefined) await this.countGuess(id, declared.guesses ?? DEFAULT_GUESS_COUNT, now);
     const [row] = await this.database.select(FIND, [id]);
     const hash = recipient === undefined ? id : this.shortHashOf(id, code);
     const isRight = row !== undefined && equalInConstantTime(row.code_hash, hash);

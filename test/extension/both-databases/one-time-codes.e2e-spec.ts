@@ -17,7 +17,7 @@ import type { TestResponse } from '../../support/test-service.js';
 import { everythingIn, infoStatus, newCustomer } from '../../support/transfers.js';
 import { serviceOfTest, type UsedService, useService } from '../../support/use-service.js';
 
-const GUESSES_COUNT = 5;
+const GUESS_COUNT = 5;
 const RESULTS_OF_20 = [200, ...Array(19).fill(400)];
 
 const output = new OutputCapture();
@@ -162,7 +162,7 @@ describe('a short code of OneTimeCodes', () => {
   });
 
   it.each([
-    ['5', 'test_code', GUESSES_COUNT],
+    ['5', 'test_code', GUESS_COUNT],
     ['the declared number', 'test_code_of_two_guesses', 2],
   ])('is refused after %s of wrong guesses, and not after one less', async (_, grant, count) => {
     atNewPhone();
@@ -181,7 +181,7 @@ describe('a short code of OneTimeCodes', () => {
     const other = await serviceOfTest({ ...codeExtension, database: service.database });
     await times(30, (index) => redeem(wrong(code, index + 1), sent, index % 2 === 0 ? service : other));
     expectInvalidGrant(await guess(code));
-    expect(await service.rowsOf(OneTimeCode).maximum('guesses')).toBe(GUESSES_COUNT);
+    expect(await service.rowsOf(OneTimeCode).maximum('guesses')).toBe(GUESS_COUNT);
   });
 
   it('is not always among the guesses of all 10 codes of one digit at once, of which 5 are compared', async () => {
@@ -199,7 +199,7 @@ describe('a short code of OneTimeCodes', () => {
     atNewPhone();
     const first = await issued(sent);
     await guessWrongly(first, 3);
-    await guessWrongly(await issued(sent), GUESSES_COUNT - 3);
+    await guessWrongly(await issued(sent), GUESS_COUNT - 3);
     expectInvalidGrant(await guess(await issued(sent)));
   });
 
@@ -213,12 +213,12 @@ describe('a short code of OneTimeCodes', () => {
 
   it('allows guesses again after the lifetime of the first code', async () => {
     atNewPhone();
-    await guessWrongly(await issued(sent), GUESSES_COUNT);
+    await guessWrongly(await issued(sent), GUESS_COUNT);
     service.clock.advance({ seconds: CODE_LIFETIME_SECONDS - 60 });
     expectInvalidGrant(await guess(await issued(sent)));
     service.clock.advance({ seconds: 60 });
     const code = await issued(sent);
-    await guessWrongly(code, GUESSES_COUNT - 1);
+    await guessWrongly(code, GUESS_COUNT - 1);
     expect((await guess(code)).status).toBe(200);
     await guessWrongly(await issued(sent), 1);
     expectInvalidGrant(await guess(await issued(sent)));
@@ -226,10 +226,9 @@ describe('a short code of OneTimeCodes', () => {
 
   it('counts wrong guesses only: the recipient may redeem any number of codes within lifetime', async () => {
     atNewPhone();
-    for (let signIn = 0; signIn < 2 * GUESSES_COUNT; signIn++)
-      expect((await guess(await issued(sent))).status).toBe(200);
+    for (let signIn = 0; signIn < 2 * GUESS_COUNT; signIn++) expect((await guess(await issued(sent))).status).toBe(200);
     const code = await issued(sent);
-    await guessWrongly(code, GUESSES_COUNT);
+    await guessWrongly(code, GUESS_COUNT);
     expectInvalidGrant(await guess(code));
   });
 

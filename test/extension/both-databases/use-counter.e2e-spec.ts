@@ -26,7 +26,7 @@ import type { TestResponse } from '../../support/test-service.js';
 import { everythingIn } from '../../support/transfers.js';
 import { serviceOfTest, type UsedService, useService } from '../../support/use-service.js';
 
-const USES_COUNT = 3;
+const USE_COUNT = 3;
 const LIFETIME_SECONDS = 3_600;
 const CLOCK_SKEW_SECONDS = 30;
 
@@ -54,7 +54,7 @@ const FAILURES = {
 };
 
 /** A pass names its key and its end, as the issuer of a real one would sign them. */
-@GrantType('test_pass', { body: PassBody, uses: USES_COUNT, lifetime: LIFETIME_SECONDS })
+@GrantType('test_pass', { body: PassBody, uses: USE_COUNT, lifetime: LIFETIME_SECONDS })
 class PassGrant implements Grant<PassBody> {
   constructor(
     private readonly uses: UseCounter,
@@ -71,10 +71,10 @@ class PassGrant implements Grant<PassBody> {
   }
 }
 
-@GrantType('test_eternal_pass', { body: PassBody, uses: USES_COUNT })
+@GrantType('test_eternal_pass', { body: PassBody, uses: USE_COUNT })
 class EternalPassGrant extends PassGrant {}
 
-@GrantType('test_uncounted_pass', { body: PassBody, uses: USES_COUNT })
+@GrantType('test_uncounted_pass', { body: PassBody, uses: USE_COUNT })
 class UncountedPassGrant implements Grant<PassBody> {
   constructor(private readonly customers: CustomerService) {}
 
@@ -121,8 +121,8 @@ describe('a proof that UseCounter counts', () => {
     for (let round = 0; round < 5; round++) {
       const key = newKey();
       const responses = await times(20, (index) => use(key, {}, index % 2 === 0 ? service : other));
-      expect(successfulOf(responses)).toHaveLength(USES_COUNT);
-      expect(responses.filter(({ status }) => status === 400)).toHaveLength(20 - USES_COUNT);
+      expect(successfulOf(responses)).toHaveLength(USE_COUNT);
+      expect(responses.filter(({ status }) => status === 400)).toHaveLength(20 - USE_COUNT);
     }
   });
 

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 3_600_000;
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Random walks reach all of these with so many steps. */
-const MIN_STEPS_COUNT = 5_000;
+const MIN_STEPS = 5_000;
 const REACHED = [
   ...['visit', 'transfer', 'transfer by an agent', 'refresh', 'retry', 'forget', 'end_sessions', 'erasure'],
   ...['redemption with remember: nothing', 'redemption with remember: refresh_token'],
@@ -54,8 +54,8 @@ it(
     print(`MODEL_SEED=${seed} MODEL_STEPS=${steps}`);
     const { statistics } = await runWalks({ steps, seed, progress: print });
     const lines = [...statistics].sort().map(([label, count]) => `${count} × ${label}`);
-    if (steps >= MIN_STEPS_COUNT) print(lines.join('\n'));
-    if (steps >= MIN_STEPS_COUNT)
+    if (steps >= MIN_STEPS) print(lines.join('\n'));
+    if (steps >= MIN_STEPS)
       expect([...REACHED, ...REJECTED, ...DEPTHS].filter((label) => !statistics.has(label))).toEqual([]);
   },
   TIMEOUT_MS,

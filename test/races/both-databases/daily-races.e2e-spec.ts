@@ -18,7 +18,7 @@ import { inRounds, type Order, RACE_TIMEOUT_MS } from '../rounds.js';
 import { available } from '../world.js';
 
 const IDLE_DAYS = 30;
-const CUSTOMERS_PER_PURGE_COUNT = 5;
+const CUSTOMERS_PER_PURGE = 5;
 
 vi.setConfig({ testTimeout: RACE_TIMEOUT_MS });
 
@@ -147,7 +147,7 @@ it('the first visit of a day and a transfer that reaches the browser leave each 
 describe('a purge', () => {
   it('either retains an idle customer or makes an agent’s request for it fail', () =>
     inTurn('purge / agent’s token', async (race) => {
-      const customers = await Promise.all(Array.from({ length: CUSTOMERS_PER_PURGE_COUNT }, () => newCustomer(one)));
+      const customers = await Promise.all(Array.from({ length: CUSTOMERS_PER_PURGE }, () => newCustomer(one)));
       passDays(IDLE_DAYS + 2);
       const agent = await managing();
       const [purged, responses] = await race(

@@ -28,7 +28,7 @@ import { ACME, PUBLIC_SITE } from '../../support/test-registry.js';
 import { infoStatus, transferToken } from '../../support/transfers.js';
 import { ADMIN_TOKEN, DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
-const CUSTOMERS_PER_STEP_COUNT = 16;
+const CUSTOMERS_PER_STEP = 16;
 /** An erasure of so many customers takes three steps. */
 const CUSTOMERS_OF_STEPS_COUNT = 35;
 
@@ -318,7 +318,7 @@ describe('the off-boarding of an organization', () => {
     const asked: string[] = [];
     cannotErase = (id) => asked.push(id) > 0;
     await run();
-    expect([asked.length, await customerCount(tenant)]).toEqual([CUSTOMERS_PER_STEP_COUNT, CUSTOMERS_OF_STEPS_COUNT]);
+    expect([asked.length, await customerCount(tenant)]).toEqual([CUSTOMERS_PER_STEP, CUSTOMERS_OF_STEPS_COUNT]);
     cannotErase = () => false;
     await run();
     expect(await customerCount(tenant)).toBe(0);
@@ -336,8 +336,8 @@ describe('the off-boarding of an organization', () => {
     };
     await runOffboarding(dying);
     cannotErase = () => false;
-    expect(await customerCount(tenant)).toBe(CUSTOMERS_OF_STEPS_COUNT - CUSTOMERS_PER_STEP_COUNT);
-    expect((await stateOf(tenant)).customers_left).toBe(CUSTOMERS_OF_STEPS_COUNT - CUSTOMERS_PER_STEP_COUNT);
+    expect(await customerCount(tenant)).toBe(CUSTOMERS_OF_STEPS_COUNT - CUSTOMERS_PER_STEP);
+    expect((await stateOf(tenant)).customers_left).toBe(CUSTOMERS_OF_STEPS_COUNT - CUSTOMERS_PER_STEP);
     await run();
     expect(await customerCount(tenant)).toBe(0);
   });

@@ -63,7 +63,7 @@ async function seenBy(entry: Partial<FeedEntry>): Promise<Record<string, boolean
 }
 
 /** In the entry of a session that is gone. */
-const MAX_EPOCH_COUNT = 2 ** 31 - 1;
+const MAX_EPOCH = 2 ** 31 - 1;
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 const CUSTOMERS_ONLY = { 'customer-server': true, 'agent-server': false, 'other-server': false };
 const BOTH = { 'customer-server': true, 'agent-server': true, 'other-server': false };
@@ -156,7 +156,7 @@ describe('the revocation feed', () => {
     const { access_token, refresh_token } = await agentTokenPair(service);
     await refresh(service, refresh_token);
     await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
-    expect(await seenBy({ kind: 'session', value: sidOf(access_token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
+    expect(await seenBy({ kind: 'session', value: sidOf(access_token), epoch: MAX_EPOCH })).toEqual(BOTH);
   });
 
   it('has the session of a customer’s refresh token that was ended, with an epoch higher than any', async () => {
@@ -164,7 +164,7 @@ describe('the revocation feed', () => {
     await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
     const entry = { kind: 'session', value: sidOf(access_token) };
     expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
-    expect(await operator().find(entry)).toMatchObject({ epoch: MAX_EPOCH_COUNT });
+    expect(await operator().find(entry)).toMatchObject({ epoch: MAX_EPOCH });
   });
 
   it('has the session that a replayed transfer token gave', async () => {
@@ -180,7 +180,7 @@ describe('the revocation feed', () => {
     const { access_token } = (await exchangeCode(service, code)).body;
     await ageRedemption(service, code, 3);
     expect((await exchangeCode(service, code)).status).toBe(400);
-    expect(await seenBy({ kind: 'session', value: sidOf(access_token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
+    expect(await seenBy({ kind: 'session', value: sidOf(access_token), epoch: MAX_EPOCH })).toEqual(BOTH);
   });
 
   it('has a client that was deleted, whose tokens are of customers and agents', async () => {
@@ -216,14 +216,14 @@ describe('the revocation feed', () => {
       const tokens = [await issueAgentToken(service, { email }), await issueAgentToken(service, { email })];
       await change();
       for (const token of tokens)
-        expect(await seenBy({ kind: 'session', value: sidOf(token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
+        expect(await seenBy({ kind: 'session', value: sidOf(token), epoch: MAX_EPOCH })).toEqual(BOTH);
     }
   });
 
   it('has the session of an agent whose password the registry file changed', async () => {
     const token = await issueAgentToken(service);
     await changePassword(service, registry, ACME_AGENT.email);
-    expect(await seenBy({ kind: 'session', value: sidOf(token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
+    expect(await seenBy({ kind: 'session', value: sidOf(token), epoch: MAX_EPOCH })).toEqual(BOTH);
     expect(claimsOf(await issueAgentToken(service)).sub).toBe(claimsOf(token).sub);
   });
 

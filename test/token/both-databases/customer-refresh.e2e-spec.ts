@@ -292,14 +292,14 @@ describe('the purge of customers with refresh tokens', () => {
   });
 });
 
-const MAX_DEVICE_COUNT = 20;
+const MAX_DEVICES = 20;
 
 describe('protocol §3.10: the devices by transfer of a customer', () => {
   /** A customer that has as many devices as it may have. */
   async function allDevicesOf(at: TestService): Promise<[Stay, ...Stay[]]> {
     const { access_token } = await newCustomer(at);
     const devices: Stay[] = [];
-    while (devices.length < MAX_DEVICE_COUNT) devices.push(await stayOf(at, access_token));
+    while (devices.length < MAX_DEVICES) devices.push(await stayOf(at, access_token));
     return devices as [Stay, ...Stay[]];
   }
   const expectTooMany = (response: TestResponse) => {

@@ -15,10 +15,10 @@ import { newCustomer, redeem, sessionsIn, TRANSFER, transferBody, transferToken 
 import { DAY_SECONDS, useService } from '../../support/use-service.js';
 
 /** Protocol §3.10. */
-const MAX_CODE_COUNT = 60;
-const MAX_DEVICE_COUNT = 20;
-const MAX_IN_FORCE_COUNT = 200;
-const MAX_CHAIN_COUNT = 8;
+const MAX_CODES = 60;
+const MAX_DEVICES = 20;
+const MAX_TRANSFER_SESSIONS = 200;
+const MAX_CHAINED_TRANSFERS = 8;
 /** A device by transfer that was used within these days is not replaced. */
 const USED_DAYS = 30;
 
@@ -37,11 +37,11 @@ const codesIn = (responses: TestResponse[]): string[] => responses.map(({ body }
 const statusesOf = (responses: TestResponse[]) => responses.map(({ status }) => status);
 
 describe('protocol §3.10: the transfer tokens of a customer that are not redeemed', () => {
-  it(`are at most ${MAX_CODE_COUNT}, of its own and of agents together; a further one gets 429, and none is replaced`, async () => {
+  it(`are at most ${MAX_CODES}, of its own and of agents together; a further one gets 429, and none is replaced`, async () => {
     const { entity_id, access_token } = await newCustomer(service);
     const agent = await issueAgentToken(service);
-    const own = await times(MAX_CODE_COUNT / 2, () => transfer(access_token));
-    const ofAgent = await times(MAX_CODE_COUNT / 2, () => transferByAgent(agent, entity_id));
+    const own = await times(MAX_CODES / 2, () => transfer(access_token));
+    const ofAgent = await times(MAX_CODES / 2, () => transferByAgent(agent, entity_id));
     const [first = '', ...codes] = codesIn([...own, ...ofAgent]);
     expectLimited(await transfer(access_token));
     expectLimited(await transferByAgent(agent, entity_id));
@@ -56,10 +56,10 @@ describe('protocol §3.10: the transfer tokens of a customer that are not redeem
   it('do not include those that have expired, or that have ended with the token of an agent', async () => {
     const { entity_id, access_token } = await newCustomer(service);
     const agents = await times(2, () => issueAgentToken(service));
-    for (const agent of agents) await times(MAX_CODE_COUNT / 2, () => transferByAgent(agent, entity_id));
+    for (const agent of agents) await times(MAX_CODES / 2, () => transferByAgent(agent, entity_id));
     expectLimited(await transfer(access_token));
     for (const agent of agents) expect((await service.send('DELETE', '/v2/token', bearer(agent))).status).toBe(200);
-    expect(new Set(statusesOf(await times(MAX_CODE_COUNT, () => transfer(access_token))))).toEqual(new Set([200]));
+    expect(new Set(statusesOf(await times(MAX_CODES, () => transfer(access_token))))).toEqual(new Set([200]));
     expectLimited(await transfer(access_token));
     service.clock.advance({ seconds: 3_600 });
     expect((await transfer(access_token)).status).toBe(200);
@@ -67,7 +67,7 @@ describe('protocol §3.10: the transfer tokens of a customer that are not redeem
 
   it('are those of one customer: another one has its own', async () => {
     const { access_token } = await newCustomer(service);
-    await times(MAX_CODE_COUNT, () => transfer(access_token));
+    await times(MAX_CODES, () => transfer(access_token));
     expectLimited(await transfer(access_token));
     expect((await transfer((await newCustomer(service)).access_token)).status).toBe(200);
   });
@@ -106,10 +106,10 @@ function expectTooManyDevices(response: TestResponse): void {
 }
 
 describe('protocol §3.10: the devices of a customer by transfer', () => {
-  it(`are at most ${MAX_DEVICE_COUNT}: a further one gets 429, leaves the code usable and replaces none`, async () => {
+  it(`are at most ${MAX_DEVICES}: a further one gets 429, leaves the code usable and replaces none`, async () => {
     const browser = new TestBrowser(service);
     const { entity_id, access_token } = (await browser.visit()).body;
-    const devices = await devicesOf(browser, MAX_DEVICE_COUNT);
+    const devices = await devicesOf(browser, MAX_DEVICES);
     for (const index of [0, 1]) {
       const move = await newMove(browser);
       expectTooManyDevices(await redeemFor(index, move));
@@ -125,7 +125,7 @@ describe('protocol §3.10: the devices of a customer by transfer', () => {
   it(`the one used longest ago is replaced if that was more than ${USED_DAYS} days ago`, async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
-    const devices = await devicesOf(browser, MAX_DEVICE_COUNT);
+    const devices = await devicesOf(browser, MAX_DEVICES);
     const [oldest, ...others] = [devices[4], ...devices.filter((_, index) => index !== 4)] as [Device, ...Device[]];
     service.passDays(1);
     for (const use of others) expect(await use()).toBe(entity_id);
@@ -142,7 +142,7 @@ describe('protocol §3.10: the devices of a customer by transfer', () => {
   it('do not include the browser that created the customer', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
-    const devices = await devicesOf(browser, MAX_DEVICE_COUNT);
+    const devices = await devicesOf(browser, MAX_DEVICES);
     service.passDays(USED_DAYS + 1);
     for (const use of devices) expect(await use()).toBe(entity_id);
     expectTooManyDevices(await remember(service, await newMove(browser)));
@@ -156,12 +156,12 @@ describe('protocol §3.10: the sessions of a customer by transfer or proof', () 
   const redeemProof = ({ body }: TestResponse, more: object = {}) =>
     service.post('/v2/customer/token', { grant_type: 'test_proof', client_id: ACME_SITE, code: body.code, ...more });
 
-  it(`are at most ${MAX_IN_FORCE_COUNT}, unredeemed ones included; a redemption counts nothing`, async () => {
+  it(`are at most ${MAX_TRANSFER_SESSIONS}, unredeemed ones included; a redemption counts nothing`, async () => {
     const { entity_id, access_token } = await newCustomer(service);
     const agent = await issueAgentToken(service);
     expect((await redeem(service, await transferToken(service, access_token))).status).toBe(200);
     const moved = await sessionsIn(service).findOneByOrFail({ customerId: entity_id, kind: 'moved' });
-    await addCopies(service, moved, MAX_IN_FORCE_COUNT - 3);
+    await addCopies(service, moved, MAX_TRANSFER_SESSIONS - 3);
     const [made, ofAny] = [await proof(access_token), await proofByAgent(agent)];
     const last = await moveOf(service, access_token);
     expectLimited(await transfer(access_token));
@@ -182,16 +182,16 @@ describe('protocol §3.10: the sessions of a customer by transfer or proof', () 
 });
 
 describe('protocol §3.10: a chain of transfers', () => {
-  it(`has at most ${MAX_CHAIN_COUNT}, and an agent begins a chain of its own`, async () => {
+  it(`has at most ${MAX_CHAINED_TRANSFERS}, and an agent begins a chain of its own`, async () => {
     const { entity_id, access_token } = await newCustomer(service);
     let token = access_token;
-    for (let depth = 1; depth <= MAX_CHAIN_COUNT; depth++)
+    for (let depth = 1; depth <= MAX_CHAINED_TRANSFERS; depth++)
       token = (await redeem(service, await transferToken(service, token))).body.access_token;
     expectInvalidGrant(await transfer(token));
     const agent = await issueAgentToken(service);
     const code = (await transferByAgent(agent, entity_id)).body.identity_transfer_token;
     token = (await redeem(service, code)).body.access_token;
-    for (let depth = 2; depth <= MAX_CHAIN_COUNT; depth++)
+    for (let depth = 2; depth <= MAX_CHAINED_TRANSFERS; depth++)
       token = (await redeem(service, await transferToken(service, token))).body.access_token;
     expectInvalidGrant(await transfer(token));
   });

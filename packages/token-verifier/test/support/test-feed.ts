@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 
-const PAGE_ENTRIES_COUNT = 1_000;
+const ENTRIES_PER_PAGE = 1_000;
 
 /** The revocation feed of the test's issuer. A cursor is the number of entries before it. */
 export class TestFeed {
@@ -49,7 +49,7 @@ export class TestFeed {
 
   private sendPage(response: ServerResponse, start: number): void {
     if (response.writableEnded) return;
-    const revocations = this.entries.slice(start, start + PAGE_ENTRIES_COUNT);
+    const revocations = this.entries.slice(start, start + ENTRIES_PER_PAGE);
     const end = start + revocations.length;
     const page = { revocations, cursor: `${this.generation}.${end}`, complete: end === this.entries.length };
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify(page));

@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { expectAccessible, SCREENSHOTS } from '../../../../test/support/accessibility.js';
 import { clickIn, resultOf, tryItSite } from '../support/try-it-page.js';
 
-const MAX_TAB_COUNT = 30;
+const MAX_TABS = 30;
 
 const agentTokenFragment = `#access_token=dev%3Ax.${Buffer.from('{"aud":"agent-api"}').toString('base64url')}.x&state=own`;
 
 /** Presses Tab until a control has the focus, which must be visible. */
 async function tabTo(page: Page, id: string): Promise<void> {
-  for (let count = 0; count < MAX_TAB_COUNT; count++) {
+  for (let count = 0; count < MAX_TABS; count++) {
     await page.keyboard.press('Tab');
     const outlineStyle = () => page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
     await expect.poll(outlineStyle).toBe('solid'); // on a busy machine, the page moves the focus later

@@ -18,7 +18,7 @@ const PREFIX_ITEM = /^[&!%,]/;
 const SPACE_OR_COMMENT = /^(\s*$|#)/;
 
 /** The log gets all violations, and a wrong text can have an error in each line. */
-const MAX_ERRORS_COUNT = 100;
+const MAX_ERRORS = 100;
 
 /** A violation has a position or a path but no value, because a value may be a secret. */
 export class RegistryFileError extends Error {
@@ -37,10 +37,9 @@ export function parseYaml(text: string): PlainDocument {
   const document = documents.next().value as Document.Parsed;
   const next = documents.next();
   // only the position and the code, because the messages of the library quote the line, which may contain a secret
-  const reported = document.errors.slice(0, MAX_ERRORS_COUNT);
+  const reported = document.errors.slice(0, MAX_ERRORS);
   const violations = reported.map(({ code, pos }) => `line ${lines.linePos(pos[0]).line}: ${code}`);
-  if (document.errors.length > MAX_ERRORS_COUNT)
-    violations.push(`and ${document.errors.length - MAX_ERRORS_COUNT} more errors`);
+  if (document.errors.length > MAX_ERRORS) violations.push(`and ${document.errors.length - MAX_ERRORS} more errors`);
   if (!next.done) violations.push(`line ${lines.linePos(next.value.range[0]).line}: MULTIPLE_DOCS`);
   if (violations.length > 0) throw new RegistryFileError(violations);
   const value = toPlain(document) ?? {};

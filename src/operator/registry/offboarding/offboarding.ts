@@ -18,7 +18,7 @@ import { OrganizationErasure } from './organization-erasure.js';
 
 const INTERVAL_MS = 15_000;
 /** An erasure works for a quarter of the time, because requests of other organizations use the same database. */
-const PAUSES_PER_STEP_COUNT = 3;
+const PAUSES_PER_STEP = 3;
 /** Neither a token nor an entry for verifiers from before the erasure exists then. */
 const RETENTION_MS = ENTRY_SECONDS * 1000;
 
@@ -45,7 +45,7 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
     private readonly start: DatabaseStart,
     metrics: MetricsRegistry,
   ) {
-    this.leased = new LeasedSteps(database, 'offboarding', PAUSES_PER_STEP_COUNT);
+    this.leased = new LeasedSteps(database, 'offboarding', PAUSES_PER_STEP);
     metrics.gauge(
       'cas_offboardings',
       'Organizations whose off-boarding was requested and has not ended.',
