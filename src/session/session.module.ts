@@ -18,11 +18,11 @@ import { CustomerEvent } from './feed/customer-event.entity.js';
 import { CustomerEvents } from './feed/customer-events.js';
 import { EventPages } from './feed/event-pages.js';
 import { FeedEntries } from './feed/feed-entries.js';
+import { FeedPublisher } from './feed/feed-publisher.js';
 import { FeedStore } from './feed/feed-store.js';
 import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
-import { RevocationPublisher } from './feed/revocation-publisher.js';
 import { ProofUse } from './proof-use.entity.js';
 import { ProofUses } from './proof-uses.js';
 import { Proofs } from './proofs.js';
@@ -53,7 +53,7 @@ const EXPORTED = [
   RecordedEndings,
   RevocationLimit,
   RevocationPages,
-  RevocationPublisher,
+  FeedPublisher,
   SessionBounds,
   SessionEndings,
   SessionLifetime,

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { EventPages, type PublishedEvent } from '../../session/feed/event-pages.js';
 import type { FeedPage } from '../../session/feed/feed-pages.js';
+import { FeedPublisher } from '../../session/feed/feed-publisher.js';
 import { type FeedPosition, isSamePosition } from '../../session/feed/feed-state.js';
 import { type PublishedRevocation, RevocationPages } from '../../session/feed/revocation-pages.js';
-import { RevocationPublisher } from '../../session/feed/revocation-publisher.js';
 
 /** With those of the events below half of the connections of the management port, so that they leave room for probes. */
 export const MAX_WAITING_REQUESTS = 100;
@@ -34,7 +34,7 @@ export abstract class FeedReader<Entry> {
 
   constructor(
     private readonly pages: Pages<Entry>,
-    private readonly publisher: RevocationPublisher,
+    private readonly publisher: FeedPublisher,
   ) {
     publisher.state.on('change', () => this.endAll('changed'));
   }
@@ -90,7 +90,7 @@ export abstract class FeedReader<Entry> {
 export class RevocationReader extends FeedReader<PublishedRevocation> {
   protected readonly maxWaiting = MAX_WAITING_REQUESTS;
 
-  constructor(pages: RevocationPages, publisher: RevocationPublisher) {
+  constructor(pages: RevocationPages, publisher: FeedPublisher) {
     super(pages, publisher);
   }
 }
@@ -99,7 +99,7 @@ export class RevocationReader extends FeedReader<PublishedRevocation> {
 export class EventReader extends FeedReader<PublishedEvent> {
   protected readonly maxWaiting = MAX_WAITING_EVENT_REQUESTS;
 
-  constructor(pages: EventPages, publisher: RevocationPublisher) {
+  constructor(pages: EventPages, publisher: FeedPublisher) {
     super(pages, publisher);
   }
 }

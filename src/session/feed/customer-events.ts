@@ -18,7 +18,7 @@ interface EventCustomer {
 
 /**
  * Writes the events of customers in the transactions of the changes, which have locked the rows of the customers
- * (protocol §7.8). `revocation-publisher.ts` gives them their positions.
+ * (protocol §7.8). `feed-publisher.ts` gives them their positions.
  */
 @Injectable()
 export class CustomerEvents {

@@ -3,9 +3,9 @@ import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Database } from '../../platform/database/database.js';
 import { DatabaseClock } from '../../platform/database/database-clock.js';
+import { FeedPublisher } from './feed-publisher.js';
 import type { FeedPosition } from './feed-state.js';
 import { FeedStore, ROWS_PER_PAGE } from './feed-store.js';
-import { RevocationPublisher } from './revocation-publisher.js';
 
 export interface FeedPage<Entry> {
   entries: Entry[];
@@ -30,7 +30,7 @@ export abstract class FeedPages<Row extends { position: number | null }, Entry> 
   constructor(
     protected readonly database: Database,
     private readonly store: FeedStore,
-    private readonly publisher: RevocationPublisher,
+    private readonly publisher: FeedPublisher,
     private readonly databaseClock: DatabaseClock,
   ) {}
 

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FeedEntries } from '../../../src/session/feed/feed-entries.js';
-import { RevocationPublisher } from '../../../src/session/feed/revocation-publisher.js';
+import { FeedPublisher } from '../../../src/session/feed/feed-publisher.js';
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
@@ -60,7 +60,7 @@ async function start(environment: Record<string, string> = {}): Promise<UsedServ
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const query = ({ application }: TestService, sql: string, parameters: unknown[] = []) =>
   application.get(DataSource).query(sql, parameters);
-const publisherIn = ({ application }: TestService) => application.get(RevocationPublisher, { strict: false });
+const publisherIn = ({ application }: TestService) => application.get(FeedPublisher, { strict: false });
 const entriesIn = ({ application }: TestService) => application.get(FeedEntries, { strict: false });
 const endToken = (service: TestService, token: string, ip = '203.0.113.7') =>
   service.send('DELETE', TOKEN, { ...bearer(token), ...from(ip) });

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { RevocationReader } from '../../../src/discovery/introspection/feed-reader.js';
 import type { Statement } from '../../../src/platform/database/statement.js';
+import { FeedPublisher } from '../../../src/session/feed/feed-publisher.js';
 import { FeedStore } from '../../../src/session/feed/feed-store.js';
 import { RevocationPages } from '../../../src/session/feed/revocation-pages.js';
-import { RevocationPublisher } from '../../../src/session/feed/revocation-publisher.js';
 import {
   agentTokenBody,
   changePassword,
@@ -299,9 +299,9 @@ describe('a page of the feed', () => {
   });
 
   it('that was read before a publication does not let a later request wait', async () => {
-    const [pages, publisher] = [RevocationPages, RevocationPublisher].map((type) =>
+    const [pages, publisher] = [RevocationPages, FeedPublisher].map((type) =>
       service.application.get(type, { strict: false }),
-    ) as [RevocationPages, RevocationPublisher];
+    ) as [RevocationPages, FeedPublisher];
     const consumer = new FeedConsumer([service]);
     await consumer.catchUp();
     const sub = await newCustomerId();
@@ -336,7 +336,7 @@ describe('a page of the feed', () => {
     const feed = service.application.get(RevocationReader, { strict: false });
     const reading = readFeed(service, `?after=${consumer.cursor}&wait=25`);
     await expect.poll(() => Reflect.get(feed, 'ends').size).toBe(1);
-    const publisher = service.application.get(RevocationPublisher, { strict: false });
+    const publisher = service.application.get(FeedPublisher, { strict: false });
     vi.spyOn(publisher, 'isBehind', 'get').mockReturnValue(true);
     for (const end of Reflect.get(feed, 'ends')) end('ended');
     expect((await reading).body).toMatchObject({ revocations: [], complete: false });

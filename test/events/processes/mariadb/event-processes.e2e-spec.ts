@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { expect, it } from 'vitest';
-import { RevocationPublisher } from '../../../../src/session/feed/revocation-publisher.js';
+import { FeedPublisher } from '../../../../src/session/feed/feed-publisher.js';
 import { EventConsumer } from '../../../support/customer-events.js';
 import { manage } from '../../../support/management-api.js';
 import { startPod } from '../../../support/processes.js';
@@ -17,7 +17,7 @@ const two = useService(() => ({ database: one.database }));
 
 const INSERT = `INSERT INTO customer_event (id, kind, organization_id, customer_id, created_at, expires_at)
   VALUES (?, 'customer.became_user', ?, ?, NOW(3), NOW(3) + INTERVAL 1 DAY)`;
-const publisherIn = ({ application }: TestService) => application.get(RevocationPublisher, { strict: false });
+const publisherIn = ({ application }: TestService) => application.get(FeedPublisher, { strict: false });
 const publisher = async (): Promise<string> =>
   (await one.application.get(DataSource).query('SELECT publisher FROM revocation_feed'))[0].publisher;
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { Database } from '../../../../src/platform/database/database.js';
-import { RevocationPublisher } from '../../../../src/session/feed/revocation-publisher.js';
+import { FeedPublisher } from '../../../../src/session/feed/feed-publisher.js';
 import { claimsOf } from '../../../support/agent-tokens.js';
 import { metricOf } from '../../../support/management-api.js';
 import { startPod } from '../../../support/processes.js';
@@ -17,7 +17,7 @@ const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 const one = useService({ registry });
 const two = useService(() => ({ registry, database: one.database }));
 
-const publisherIn = ({ application }: TestService) => application.get(RevocationPublisher, { strict: false });
+const publisherIn = ({ application }: TestService) => application.get(FeedPublisher, { strict: false });
 function publishAgain(service: TestService): void {
   Reflect.set(publisherIn(service), 'isStopped', false);
   publisherIn(service).onApplicationBootstrap();

@@ -31,7 +31,7 @@ const WORK = {
  * publishers aborts one of the transactions, even on clusters.
  */
 @Injectable()
-export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDestroy {
+export class FeedPublisher implements OnApplicationBootstrap, OnModuleDestroy {
   readonly state = new FeedState();
   private readonly logger = new Logger('RevocationFeed');
   private readonly id = randomUUID();
