@@ -10,7 +10,7 @@ export type KeyState = 'upcoming' | 'signing' | 'verifying' | 'expired';
 /** Verifiers cache the JWKS for 5 minutes, a cluster updates its pods within a few more, and the rest is a reserve. */
 const LEAD_SECONDS = 900;
 /** How long a process whose clock is behind may still sign with the old key. */
-const CLOCK_SKEW_SECONDS = 60;
+const LATE_SIGNING_SECONDS = 60;
 
 /** The state of a key. Among the keys that may sign, the newest signs. */
 export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyState {
@@ -24,7 +24,7 @@ export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyS
 export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSeconds: number): PrivateKeySet {
   if (keys.some(({ nbf }) => nbf > now)) throw new Error('the set already has an upcoming key');
   const signsFrom = now + LEAD_SECONDS;
-  const expiresAt = signsFrom + maxTokenLifetimeSeconds + CLOCK_SKEW_SECONDS;
+  const expiresAt = signsFrom + maxTokenLifetimeSeconds + LATE_SIGNING_SECONDS;
   const earlierKeys = keys
     .filter((key) => isAlive(key, now))
     .map((key) => ({ ...key, exp: Math.min(key.exp ?? expiresAt, expiresAt) }));

@@ -30,7 +30,7 @@ export class CallerNetworks {
 /** When and where a code was redeemed. */
 export interface Redemption {
   /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
-  redeemed_for: number | null;
+  redeemed_for_ms: number | null;
   redeemed_network: string | null;
 }
 
@@ -39,7 +39,7 @@ export interface Redemption {
  * time is negative if the SELECT began before the redemption, for example because it waited for another node, or if the
  * clock of the database was set back. Set back by more than the window, a further use is a replay.
  */
-export function isDuplicateUse({ redeemed_for, redeemed_network }: Redemption, network: string | null): boolean {
-  const isSoon = redeemed_for !== null && Math.abs(redeemed_for) <= DUPLICATE_WINDOW_MS;
+export function isDuplicateUse({ redeemed_for_ms, redeemed_network }: Redemption, network: string | null): boolean {
+  const isSoon = redeemed_for_ms !== null && Math.abs(redeemed_for_ms) <= DUPLICATE_WINDOW_MS;
   return isSoon && network !== null && network === redeemed_network;
 }

@@ -71,7 +71,7 @@ export interface RedeemableRow extends EntityRow<Session, (typeof REDEEMABLE_COL
   generation: number;
   has_user: boolean | number;
   /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
-  redeemed_for: number | null;
+  redeemed_for_ms: number | null;
 }
 
 const findWithCustomer = (condition: string) =>
@@ -79,7 +79,7 @@ const findWithCustomer = (condition: string) =>
     columns: [
       ...[...REDEEMABLE_COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS],
       ...['customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
-      ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
+      ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for_ms`,
     ],
     from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE ${condition}`,
     batch: true,

@@ -44,12 +44,12 @@ const COLUMNS = [
 /** A session of an agent with a code or a refresh token. */
 export interface StoredAgentSession extends EntityRow<AgentSession, (typeof COLUMNS)[number]> {
   /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
-  redeemed_for: number | null;
+  redeemed_for_ms: number | null;
 }
 
 const findBy = (column: 'code_hash' | 'refresh_id_hash') =>
   selectStatement<[hash: string], StoredAgentSession>({
-    columns: [...COLUMNS, ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for`],
+    columns: [...COLUMNS, ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for_ms`],
     from: `agent_session WHERE ${column} = ?`,
     batch: true,
   });
