@@ -5,13 +5,12 @@ import { writeIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../platform/database/value-list.js';
-import { idleDaysOf } from '../registry/organization.entity.js';
+import { idleDaysOf, MAX_IDLE_DAYS } from '../registry/organization.entity.js';
 import { CustomerEntity } from './customer.entity.js';
 
-const DEFAULT_IDLE_DAYS = 731;
 /** A visitor's customer that was not used for `idle_days`. */
 const IS_IDLE = `customer.creator = 'browser' AND customer.has_user = 0 AND customer.erased_at IS NULL
-  AND customer.seen_day + COALESCE(${idleDaysOf('customer.organization_id')}, ${DEFAULT_IDLE_DAYS}) < ?
+  AND customer.seen_day + COALESCE(${idleDaysOf('customer.organization_id')}, ${MAX_IDLE_DAYS}) < ?
   AND NOT EXISTS (SELECT 1 FROM session WHERE session.customer_id = customer.entity_id)`;
 
 const LAST_SEEN_DAY = '(SELECT MAX(session.seen_day) FROM session WHERE session.customer_id = customer.entity_id)';

@@ -6,6 +6,9 @@ export type GrantSettings = Record<string, Record<string, unknown>>;
 /** The public clients that an organization admits: all of them, or those with these client ids. */
 export type AdmittedPublicClients = 'all' | string[];
 
+/** The highest `idle_days`, and the default. */
+export const MAX_IDLE_DAYS = 731;
+
 /** The column `idle_days` of an organization, for statements on other tables. */
 export const idleDaysOf = (organizationId: string) =>
   `(SELECT idle_days FROM organization WHERE organization.id = ${organizationId})`;
@@ -31,7 +34,7 @@ export class Organization {
   @Column('simple-json', { name: 'public_clients', nullable: true })
   publicClients!: AdmittedPublicClients | null;
 
-  /** The days after which an unused browser no longer leads to a customer; `null` is 731. @internal */
+  /** The days after which an unused browser no longer leads to a customer; `null` is `MAX_IDLE_DAYS`. @internal */
   @Column('integer', { name: 'idle_days', nullable: true })
   idleDays!: number | null;
 

@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
+import { MAX_IDLE_DAYS } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
 
-/** The longest setting, and the default. */
-export const MAX_IDLE_DAYS = 731;
 /** How long a browser leads to a user's customer after a sign-in (protocol §4.7). */
 const DEFAULT_SIGN_IN_DAYS = 30;
 /** The grant with which users sign in. Its settings in the organization have `sign_in_days`. */

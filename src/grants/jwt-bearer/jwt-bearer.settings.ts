@@ -1,6 +1,8 @@
 import { ArrayUnique, IsArray, IsBoolean, IsIn, IsInt, Max, Min } from 'class-validator';
 import { JwtIssuer, Optional } from '../../public/grant.js';
 
+const MAX_SIGN_IN_DAYS = 731;
+
 /** The registry's settings for an organization's sign-in system, under the organization's `grants`. */
 export class JwtBearerSettings extends JwtIssuer {
   /** Whether requests may use `link`, which gives or links a browser's customer to a user. If omitted, they may not. */
@@ -12,7 +14,7 @@ export class JwtBearerSettings extends JwtIssuer {
   @Optional()
   @IsInt()
   @Min(1)
-  @Max(731)
+  @Max(MAX_SIGN_IN_DAYS)
   sign_in_days?: number;
 }
 

@@ -3,7 +3,7 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { IsUuid } from '../../platform/validation/text-rules.js';
 import { Nested } from '../../platform/validation/validation.js';
-import { type AdmittedPublicClients, type GrantSettings, Organization } from '../organization.entity.js';
+import { type AdmittedPublicClients, type GrantSettings, MAX_IDLE_DAYS, Organization } from '../organization.entity.js';
 import type { EntryKind } from './entry-kind.js';
 import { IsName, IsPublicClients } from './entry-rules.js';
 
@@ -40,8 +40,11 @@ export class OrganizationEntry {
   @IsOptional()
   @IsInt()
   @Min(1)
-  @Max(731)
-  @ApiProperty('For how many days a browser leads to a customer that it does not use: 1 to 731. 731 if omitted.', 365)
+  @Max(MAX_IDLE_DAYS)
+  @ApiProperty(
+    `For how many days a browser leads to a customer that it does not use: 1 to ${MAX_IDLE_DAYS}. ${MAX_IDLE_DAYS} if omitted.`,
+    365,
+  )
   idle_days?: number;
 
   @IsOptional()
