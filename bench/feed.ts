@@ -1,7 +1,8 @@
 /**
  * `npm run bench:feed [-- COUNT]`: measures how long after the response that confirms a change a consumer learns of it:
- * the end of a token by the revocation feed, and the end of all sessions of a customer by the events. The changes are made
- * on one of two processes that have no other load. One consumer follows each feed of each process. Takes two minutes.
+ * the end of a token by the revocation feed, and the end of all sessions of a customer by the events. The changes are
+ * made on one of two processes that have no other load. One consumer follows each feed of each process. Takes two
+ * minutes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeJwt } from 'jose';

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:growth`: measures returning and new customers with a small database, and with millions of customers, over
- * all of whom the requests are spread. GROWTH=0.02,1,5 sets the numbers of customers in millions. Takes 10 minutes and
- * 5 GB of disk.
+ * `npm run bench:growth`: measures returning and new customers with a small database, and with millions of customers,
+ * over all of whom the requests are spread. GROWTH=0.02,1,5 sets the numbers of customers in millions. Takes 10 minutes
+ * and 5 GB of disk.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RowDataPacket } from 'mysql2/promise';

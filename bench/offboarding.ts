@@ -1,6 +1,6 @@
 /**
- * `npm run bench:offboarding`: erases an organization with 100,000 customers, first while another organization's customers
- * send requests, then alone. OFFBOARDED sets the number of customers. Takes 10 minutes.
+ * `npm run bench:offboarding`: erases an organization with 100,000 customers, first while another organization's
+ * customers send requests, then alone. OFFBOARDED sets the number of customers. Takes 10 minutes.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:open`: measures response times under an open load: requests begin at a constant rate, however long
- * earlier ones take, and the time of each counts from its planned begin. The rates are parts of the highest one, that of
- * the closed load of `npm run bench`. Each figure is the median of five rounds in turn. Takes 3 minutes.
+ * earlier ones take, and the time of each counts from its planned begin. The rates are parts of the highest one, that
+ * of the closed load of `npm run bench`. Each figure is the median of five rounds in turn. Takes 3 minutes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Table } from './support/figures.js';

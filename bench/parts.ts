@@ -1,7 +1,7 @@
 /**
- * `npm run bench:parts`: measures the ways to sign, to verify and to hash a token, in processor time of the process. The
- * service uses the first of each. Then imports the modules of the service one after the other in a cold process. Takes
- * some seconds.
+ * `npm run bench:parts`: measures the ways to sign, to verify and to hash a token, in processor time of the process.
+ * The service uses the first of each. Then imports the modules of the service one after the other in a cold process.
+ * Takes some seconds.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash, createVerify, generateKeyPairSync, hash, sign, verify } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
  * `npm run bench [-- ROUTE …]`: measures each route of the built service, which starts as in the image, on a private
- * durable MariaDB. The limit (bench/limit.js) is measured in turn with it, and so are the parts of the limit. Each figure
- * is the median of five rounds. Takes 9 minutes; with BENCH_SECONDS=1, 4 minutes.
+ * durable MariaDB. The limit (bench/limit.js) is measured in turn with it, and so are the parts of the limit. Each
+ * figure is the median of five rounds. Takes 9 minutes; with BENCH_SECONDS=1, 4 minutes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Table } from './support/figures.js';

@@ -1,7 +1,8 @@
 /**
  * `npm run bench:soak`: two processes of the built service under a mixed load at a fixed rate for SOAK_MINUTES (30).
- * What the load makes, it ends: so memory, handles, rows of the tables and response times must stay as they are. Exits with
- * 1 if one of them grows, or if a response is wrong. SOAK_RATE is the number of sequences of requests per second (60).
+ * What the load makes, it ends: so memory, handles, rows of the tables and response times must stay as they are. Exits
+ * with 1 if one of them grows, or if a response is wrong. SOAK_RATE is the number of sequences of requests per second
+ * (60).
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';

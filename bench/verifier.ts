@@ -1,7 +1,7 @@
 /**
- * `npm run bench:verifier`: measures the package token-verifier: how long a verifier takes to read the feed of a service
- * that has nothing else to do, then the processor time of `verify` and of `jwtVerify` of jose, and the memory of a full
- * list. VERIFIER_ENTRIES (2500000) is the length of the feed. Takes about 4 minutes.
+ * `npm run bench:verifier`: measures the package token-verifier: how long a verifier takes to read the feed of a
+ * service that has nothing else to do, then the processor time of `verify` and of `jwtVerify` of jose, and the memory
+ * of a full list. VERIFIER_ENTRIES (2500000) is the length of the feed. Takes about 4 minutes.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -111,7 +111,9 @@ async function measureList(): Promise<Table> {
   };
 }
 
-/** Adds ended sessions that were published within the last hour, in the order of their keys, which MariaDB adds faster. */
+/**
+ * Adds ended sessions that were published within the last hour, in the order of their keys, which MariaDB adds faster.
+ */
 async function seedRevocations(database: Connection): Promise<void> {
   const first = Date.now() - OLDEST_MS;
   const end = 'NOW(3) + INTERVAL 8 HOUR + INTERVAL seq MICROSECOND';

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * `npm run check:image`: carries out the production stage of the Dockerfile in a folder, without a container engine, and
- * runs the service there as a user who owns none of the files. The files must be the expected ones, the health check must
- * pass, and the service must end on SIGTERM.
+ * `npm run check:image`: carries out the production stage of the Dockerfile in a folder, without a container engine,
+ * and runs the service there as a user who owns none of the files. The files must be the expected ones, the health
+ * check must pass, and the service must end on SIGTERM.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -120,7 +120,9 @@ function asUser() {
   return { cwd: root, env: environment, ...(process.getuid?.() === 0 && { uid, gid }) };
 }
 
-/** Runs a program next to the service. Returns its exit code. @param {string[]} command @param {string} managementPort */
+/**
+ * Runs a program next to the service. Returns its exit code. @param {string[]} command @param {string} managementPort
+ */
 function run([program = '', ...parameters], managementPort) {
   const env = { ...environment, MANAGEMENT_PORT: managementPort };
   return spawnSync(program, parameters, { ...asUser(), env, stdio: ['ignore', 'inherit', 'inherit'] }).status;

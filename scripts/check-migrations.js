@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Checks that each migration after those of 2.0.0 only expands the schema (docs/decisions/0015). One that drops, renames
- * or tightens something names the release that stopped using it: `readonly unusedSince = '2.2.0'`. Carries the
+ * Checks that each migration after those of 2.0.0 only expands the schema (docs/decisions/0015). One that drops,
+ * renames or tightens something names the release that stopped using it: `readonly unusedSince = '2.2.0'`. Carries the
  * migrations out on SQLite in memory, and compares the tables before and after each of them.
  *
  * `npm run check:migrations` runs this program with tsx, because the migrations are TypeScript.

@@ -52,8 +52,8 @@ export function grantNames(text, uri) {
 }
 
 /**
- * Replaces the name of an example by another one, in the text of a file or in its path. The name of the grant type, which
- * follows a word such as `grant_type`, may be a URI.
+ * Replaces the name of an example by another one, in the text of a file or in its path. The name of the grant type,
+ * which follows a word such as `grant_type`, may be a URI.
  * @param {string} text @param {string} example boarding-pass @param {GrantNames} names
  * @param {(text: string) => string} change applies to the rest of the text
  */

@@ -24,7 +24,9 @@ import { cacheFolder, findMariadb, MARIADB } from './programs.js';
 
 const READY_TIMEOUT_MS = 60_000;
 const LOG_TAIL_CHARACTERS = 4096;
-/** Waits until the process that started it has ended or closes the pipe. Then kills the server and removes its folder. */
+/**
+ * Waits until the process that started it has ended or closes the pipe. Then kills the server and removes its folder.
+ */
 const CLEANER = 'cat > /dev/null; kill -9 "$(cat "$0/pid")"; rm -rf "$0" || (sleep 1; rm -rf "$0")';
 
 const ISOLATED = [
@@ -166,7 +168,9 @@ export async function startMariadb({ durable = false, bufferPool = '64M', extra 
   };
 }
 
-/** An empty data folder for this mariadbd, which each server copies. The first run creates it. @param {string} mariadbd */
+/**
+ * An empty data folder for this mariadbd, which each server copies. The first run creates it. @param {string} mariadbd
+ */
 export function dataTemplate(mariadbd) {
   const origin = JSON.stringify([mariadbd, statSync(mariadbd).mtimeMs, process.getuid?.(), TEMPLATE_OPTIONS]);
   const template = cacheFolder(`mariadb-template-${createHash('sha256').update(origin).digest('hex').slice(0, 16)}`);

@@ -4,8 +4,9 @@
  * `customer-authorization-service new-package NAME`: writes a package that adds a grant to the service. It is a program
  * of the published package and uses only modules of Node.
  *
- * The templates are the packages in examples/, in which the generator replaces the name. Files of scripts/new-package/email
- * replace those of a message to a phone. Compilers and linters skip files that end in `.template`.
+ * The templates are the packages in examples/, in which the generator replaces the name. Files of
+ * scripts/new-package/email replace those of a message to a phone. Compilers and linters skip files that end in
+ * `.template`.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

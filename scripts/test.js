@@ -30,7 +30,10 @@ const COMMANDS = {
   '--processes': { projects: ['processes', 'processes-mariadb'], programs: PROCESSES },
   '--firefox': { projects: ['firefox', 'isolated-firefox'], programs: [FIREFOX] },
 };
-/** The program that a project needs, by the last word of its name. @type {Record<string, import('./programs.js').Program>} */
+/**
+ * The program that a project needs, by the last word of its name. @type {Record<string,
+ * import('./programs.js').Program>}
+ */
 const PROGRAMS = { mariadb: MARIADB, chromium: CHROMIUM, firefox: FIREFOX };
 const MEMORY_FOLDER = '/dev/shm';
 const MIN_MEMORY_BYTES = 2 ** 31;

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Writes the version of package.json to every other place that has it: the packages, the examples, the image's label, the
- * manifests, and the names of tarballs in documents. `npm version 1.2.0 --no-git-tag-version` runs it.
- * With `--check`, it names the files that have another version, and changes nothing.
+ * Writes the version of package.json to every other place that has it: the packages, the examples, the image's label,
+ * the manifests, and the names of tarballs in documents. `npm version 1.2.0 --no-git-tag-version` runs it. With
+ * `--check`, it names the files that have another version, and changes nothing.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

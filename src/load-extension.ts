@@ -3,8 +3,8 @@ import { pathToFileURL } from 'node:url';
 import type { Extension } from './token/extension.js';
 
 /**
- * Loads the extension of another team, which EXTENSION names: a file that has the result of `defineExtension` as its default
- * export. Without EXTENSION, the service has no extension.
+ * Loads the extension of another team, which EXTENSION names: a file that has the result of `defineExtension` as its
+ * default export. Without EXTENSION, the service has no extension.
  *
  * @throws Error if the file has no extension, or cannot be loaded
  */

@@ -47,7 +47,10 @@ export class RawConnection {
   }
 }
 
-/** Without what differs in each response: the status, the headers with the lengths of their values, and that of the body. */
+/**
+ * Without what differs in each response: the status, the headers with the lengths of their values, and that of the
+ * body.
+ */
 export async function shapeOf(url: string, request: string): Promise<string> {
   const connection = new RawConnection(url);
   const { head, body } = await connection.send(request);

@@ -74,7 +74,9 @@ export class AccessTokens {
     return `${this.prefix}${signed}.${signature.toString('base64url')}`;
   }
 
-  /** Does not check whether the token has ended. The claims are frozen, because all requests with this token share them. */
+  /**
+   * Does not check whether the token has ended. The claims are frozen, because all requests with this token share them.
+   */
   inspect(token: string): InspectedToken {
     // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).
     if (!token.startsWith(this.prefix)) return { inactiveReason: reasonOfForeignText(token) };

@@ -7,7 +7,9 @@ import type { PublicJwk } from './key-set.js';
 
 const HASH_CHARACTERS = 12;
 
-/** Exports what decides about the tokens of a process. All processes must have the same, so that an alert can compare. */
+/**
+ * Exports what decides about the tokens of a process. All processes must have the same, so that an alert can compare.
+ */
 export function exportConfigurationInfo(
   { AUTH_URL: issuer, TOKEN_REGION: region }: Configuration,
   publishedKeys: () => PublicJwk[],

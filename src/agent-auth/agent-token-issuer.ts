@@ -10,8 +10,8 @@ import { ApiEnum, ApiInteger, ApiString } from '../platform/validation/validatio
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 
 /**
- * The different values of a list that is delimited by spaces, such as a scope (RFC 6749 §3.3). The grammar has one space
- * between two values. More spaces delimit the same values, so they are accepted.
+ * The different values of a list that is delimited by spaces, such as a scope (RFC 6749 §3.3). The grammar has one
+ * space between two values. More spaces delimit the same values, so they are accepted.
  */
 export function spaceDelimited(list: string): string[] {
   return [...new Set(list.split(' ').filter((value) => value !== ''))];

@@ -2,8 +2,8 @@ import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typ
 import { CustomerEntity } from './customer.entity.js';
 
 /**
- * A key that leads to one customer: an organization's own id of a user, which is an external id or the `sub` of a sign-in, or
- * a key of a grant of another team.
+ * A key that leads to one customer: an organization's own id of a user, which is an external id or the `sub` of a
+ * sign-in, or a key of a grant of another team.
  */
 @Entity('customer_key')
 export class CustomerKey {

@@ -21,7 +21,8 @@ export class CustomerEntity {
 
   /**
    * Milliseconds since 1970: when the customer was created, or when all its tokens ended last. Tokens with another
-   * generation have ended. Each rise is at least the present time, so that an id that comes back has a later generation.
+   * generation have ended. Each rise is at least the present time, so that an id that comes back has a later
+   * generation.
    */
   @Column('bigint')
   generation!: number;

@@ -95,8 +95,8 @@ export function userKeyOf(organizationId: string, userId: string): string {
 
 /**
  * The rows of customers, and the keys that lead to them. A transaction that begins or ends sessions of a customer locks
- * its row first, by an UPDATE, and then reads: so two such transactions follow each other on one server, and one of them is
- * repeated on a cluster (decision 0038). Several customers are locked in the order of their ids.
+ * its row first, by an UPDATE, and then reads: so two such transactions follow each other on one server, and one of
+ * them is repeated on a cluster (decision 0038). Several customers are locked in the order of their ids.
  */
 @Injectable()
 export class Customers {

@@ -58,8 +58,8 @@ export class BrowserService {
    *
    * @returns the secret of the browser that leads to the customer
    * @throws OAuthError `identity_conflict` if the browser has another customer in the organization and group;
-   * `invalid_grant` if the code has ended meanwhile; 429 if the customer has too many devices, or the network created too
-   * many browsers
+   * `invalid_grant` if the code has ended meanwhile; 429 if the customer has too many devices, or the network created
+   * too many browsers
    */
   async remember(code: RedeemableCode, { candidates, replace, ttlSeconds }: RememberOptions): Promise<string> {
     const { entityId, organizationId, groupId, session } = code;
@@ -105,8 +105,8 @@ export class BrowserService {
   }
 
   /**
-   * The earlier browser with the sessions that a new browser in its place copies: those with which it leads to customers of
-   * other organizations, the last seen first. `undefined` if there are none.
+   * The earlier browser with the sessions that a new browser in its place copies: those with which it leads to
+   * customers of other organizations, the last seen first. `undefined` if there are none.
    */
   copiedFrom(earlier: LeadingBrowser | undefined, organizationId: string): LeadingBrowser | undefined {
     const ofOthers = earlier?.leading.filter((session) => session.organization_id !== organizationId) ?? [];
@@ -114,8 +114,8 @@ export class BrowserService {
   }
 
   /**
-   * Locks the rows of the customers of a transaction, in the order of their ids: those that it is about, and those whose
-   * sessions it copies.
+   * Locks the rows of the customers of a transaction, in the order of their ids: those that it is about, and those
+   * whose sessions it copies.
    *
    * @param generations of the customers that it is about
    * @returns false if one of these is gone or has another generation
@@ -135,9 +135,9 @@ export class BrowserService {
   }
 
   /**
-   * Inserts a new browser in place of an earlier one, which stays as it is. A copy of a session is a session of its own, as
-   * old as the first. A session that has ended meanwhile is not copied: the transaction has locked the row of its
-   * customer.
+   * Inserts a new browser in place of an earlier one, which stays as it is. A copy of a session is a session of its
+   * own, as old as the first. A session that has ended meanwhile is not copied: the transaction has locked the row of
+   * its customer.
    */
   async insertIn(manager: EntityManager, browser: NewBrowser, copied: LeadingBrowser | undefined): Promise<void> {
     await this.browsers.insertIn(manager, browser);

@@ -11,7 +11,9 @@ const MAX_EXPORTED_ROWS = 1_000;
 /** The time of one call of a participant in a purge. */
 const BACKGROUND_TIMEOUT_MS = 60_000;
 
-/** The providers that take part in erasing and purging customers: those of the extension, and the service's own stores. */
+/**
+ * The providers that take part in erasing and purging customers: those of the extension, and the service's own stores.
+ */
 @Injectable()
 export class CustomerDataParticipants {
   constructor(

@@ -30,8 +30,8 @@ export class CustomerErasure {
   ) {}
 
   /**
-   * One transaction deletes everything but the customer's row, which it marks. Then the extensions delete their data, and
-   * the row goes last. A repetition, or the purge, continues after a failure.
+   * One transaction deletes everything but the customer's row, which it marks. Then the extensions delete their data,
+   * and the row goes last. A repetition, or the purge, continues after a failure.
    *
    * @param actor the caller, for the audit event
    */
@@ -68,7 +68,8 @@ export class CustomerErasure {
   }
 
   /**
-   * Finishes the erasure of customers in a purge. An error of one customer is logged only, and the next purge tries again.
+   * Finishes the erasure of customers in a purge. An error of one customer is logged only, and the next purge tries
+   * again.
    *
    * @returns the number of customers that failed
    * @throws Error if the database or an extension was unavailable for several customers

@@ -66,8 +66,8 @@ export class CustomerService {
   }
 
   /**
-   * Finds a customer of an organization that may get a token; `undefined` also if it is being erased, or was linked to a
-   * user's customer. The day is noted, so that the purge does not delete the customer.
+   * Finds a customer of an organization that may get a token; `undefined` also if it is being erased, or was linked to
+   * a user's customer. The day is noted, so that the purge does not delete the customer.
    */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const row = await this.rowOf(entityId, organizationId);

@@ -64,9 +64,9 @@ export class EndSessionsService {
   }
 
   /**
-   * Whether a request may end all sessions of a customer. It may if one of its own browsers leads to the customer without a
-   * transfer, or if no device does. A refresh token of the anonymous grant leads there without cookies, so that the request
-   * may not: the client revokes the refresh token.
+   * Whether a request may end all sessions of a customer. It may if one of its own browsers leads to the customer
+   * without a transfer, or if no device does. A refresh token of the anonymous grant leads there without cookies, so
+   * that the request may not: the client revokes the refresh token.
    */
   async mayEndBrowsers(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
     const devices = await this.sessions.devicesOf(entityId);

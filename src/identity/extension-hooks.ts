@@ -14,7 +14,8 @@ export interface NewCustomer {
   /** The `Origin` header, if there is one. The service has checked that it is an origin of the client. */
   origin: string | undefined;
   /**
-   * The caller's network: an IPv4 address, or the /64 of an IPv6 address. Only compare it, or hash it; its form may change.
+   * The caller's network: an IPv4 address, or the /64 of an IPv6 address. Only compare it, or hash it; its form may
+   * change.
    */
   network: string;
 }

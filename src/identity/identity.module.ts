@@ -34,7 +34,8 @@ const EXPORTED = [
 ];
 
 /**
- * Customers, their browsers, and the users of organizations. A browser becomes a customer's in these ways (protocol §5.3 and §5.6):
+ * Customers, their browsers, and the users of organizations. A browser becomes a customer's in these ways (protocol
+ * §5.3 and §5.6):
  *
  * - An unrecognized browser visits, and is created with a customer: `customer.service.ts`.
  * - A known browser visits another organization or group, and gets a further customer: `customer.service.ts`.

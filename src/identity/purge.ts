@@ -118,7 +118,9 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     }
   }
 
-  /** Sessions of customers come first: agents' sessions stay while these refer to them, and customers are idle without. */
+  /**
+   * Sessions of customers come first: agents' sessions stay while these refer to them, and customers are idle without.
+   */
   private *allSteps(pass: Pass): Generator<[table: string, steps: AsyncIterable<number>]> {
     const { now } = pass;
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
@@ -135,9 +137,9 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   }
 
   /**
-   * Purges the customers that a browser created and that have no session, `idle_days` after their last use (protocol §5.9),
-   * and finishes erasures that were interrupted. Customers that agents created, and those of users, remain. It reads the
-   * table by its primary key and needs no other index.
+   * Purges the customers that a browser created and that have no session, `idle_days` after their last use (protocol
+   * §5.9), and finishes erasures that were interrupted. Customers that agents created, and those of users, remain. It
+   * reads the table by its primary key and needs no other index.
    */
   private async *deleteCustomers(pass: Pass): AsyncGenerator<number, void> {
     if (!pass.isFirstOfDay) return;
@@ -161,8 +163,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   }
 
   /**
-   * If a request for a token of one of these customers came first, it has noted the day, and the customer remains. If it
-   * comes later, it finds no customer.
+   * If a request for a token of one of these customers came first, it has noted the day, and the customer remains. If
+   * it comes later, it finds no customer.
    */
   private async markIdle(ids: string[], { now, today }: Pass): Promise<string[]> {
     const retained = new Set(await this.participants.mustRetain(ids));

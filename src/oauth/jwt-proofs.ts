@@ -36,8 +36,8 @@ export class JwtProofs {
   }
 
   /**
-   * Verifies signature, algorithm, type, issuer, audience and times of a JWT, which needs `iss`, `sub`, `aud`, `exp` and
-   * `jti`. It does not detect a second use: count it with `UseCounter`.
+   * Verifies signature, algorithm, type, issuer, audience and times of a JWT, which needs `iss`, `sub`, `aud`, `exp`
+   * and `jti`. It does not detect a second use: count it with `UseCounter`.
    *
    * @throws OAuthError `invalid_grant`; 503 while the keys of the issuer cannot be fetched
    */

@@ -104,7 +104,9 @@ export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
     private readonly clock: Clock,
     metrics: MetricsRegistry,
     private readonly declared: LimitDeclarations = {},
-    /** Whether the limits of refused requests, which grants declare, apply. RATE_LIMIT does not change this. @internal */
+    /**
+     * Whether the limits of refused requests, which grants declare, apply. RATE_LIMIT does not change this. @internal
+     */
     readonly limitAttempts = true,
   ) {
     const { RATE_LIMIT } = configuration;

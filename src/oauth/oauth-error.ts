@@ -77,7 +77,9 @@ export class OAuthError extends Error {
     });
   }
 
-  /** A code is unknown, expired, used, of another client, or fails PKCE: 400. `reason` is free text that is only logged. */
+  /**
+   * A code is unknown, expired, used, of another client, or fails PKCE: 400. `reason` is free text that is only logged.
+   */
   static invalidGrant(reason: string): OAuthError {
     return new OAuthError('invalid_grant', 400, NOT_AUTHORIZED, { reason, hint: INVALID_GRANT_HINT });
   }

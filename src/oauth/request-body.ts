@@ -33,8 +33,8 @@ interface BodyReading extends Omit<BodyOptions, 'form'> {
 }
 
 /**
- * Reads the parameters of a request body, not yet validated (protocol §2.4). Keeps them as `request.body`, so that a guard
- * and the route can read them. @throws OAuthError
+ * Reads the parameters of a request body, not yet validated (protocol §2.4). Keeps them as `request.body`, so that a
+ * guard and the route can read them. @throws OAuthError
  */
 export async function readBody(request: RequestWithBody, options: BodyReading = {}): Promise<Parameters> {
   request.body ??= await parseBody(request, options);
@@ -67,7 +67,9 @@ export function readText(request: IncomingMessage): Promise<string> {
   const { 'content-encoding': encoding = 'identity' } = request.headers;
   if (encoding.toLowerCase() !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
   return new Promise((resolve, reject) => {
-    /** The first chunk, or a copy of all chunks: a list of them would take 6 MB for a body that is sent byte by byte. */
+    /**
+     * The first chunk, or a copy of all chunks: a list of them would take 6 MB for a body that is sent byte by byte.
+     */
     let body: Buffer = Buffer.alloc(0);
     let length = 0;
     const rejectIfBroken = () => request.broken && reject(OAuthError.brokenRequest(request.broken));

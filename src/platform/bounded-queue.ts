@@ -26,7 +26,9 @@ export class BoundedQueue {
     return this.starts.size;
   }
 
-  /** A waiting task leaves the queue and never runs when `abandoned` aborts. @throws QueueFullError, AbandonedTaskError */
+  /**
+   * A waiting task leaves the queue and never runs when `abandoned` aborts. @throws QueueFullError, AbandonedTaskError
+   */
   async run<Result>(task: () => Promise<Result>, abandoned?: AbortSignal): Promise<Result> {
     if (abandoned?.aborted) throw new AbandonedTaskError();
     if (this.running < this.bounds.maxRunning) this.running++;

@@ -1,7 +1,7 @@
 /**
- * What the conformance kit needs of the service that it tests, in addition to the exports of `service.ts` and `grant.ts`:
- * `@customer-authorization/service/testing-host`. It is for the kit of the same version only. Any version may change it, so
- * no other package imports it (docs/decisions/0018).
+ * What the conformance kit needs of the service that it tests, in addition to the exports of `service.ts` and
+ * `grant.ts`: `@customer-authorization/service/testing-host`. It is for the kit of the same version only. Any version
+ * may change it, so no other package imports it (docs/decisions/0018).
  */
 
 import passportOfProcess from 'passport';

@@ -65,7 +65,10 @@ export class ClientApplication {
   @Column('simple-json')
   grants!: GrantSettings;
 
-  /** The agent for whom the client gets tokens with its own credentials. `null` again if this agent is deleted. @internal */
+  /**
+   * The agent for whom the client gets tokens with its own credentials. `null` again if this agent is deleted.
+   * @internal
+   */
   @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
   agentId!: string | null;
 

@@ -45,8 +45,8 @@ export class DeletedEntries {
   }
 
   /**
-   * Locks the row of a deleted organization in a transaction that erases something of it. A process that was stopped for
-   * long could otherwise erase a new organization with the id.
+   * Locks the row of a deleted organization in a transaction that erases something of it. A process that was stopped
+   * for long could otherwise erase a new organization with the id.
    *
    * @throws Error if the row is gone
    */

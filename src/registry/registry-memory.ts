@@ -25,8 +25,8 @@ export class RegistryMemory {
   readonly resourceServers = new Entries(ResourceServer, 'id');
 
   /**
-   * Organizations come first, so that the organization of each client is known. An entry that is written meanwhile may be
-   * read already; the next read gets it again.
+   * Organizations come first, so that the organization of each client is known. An entry that is written meanwhile may
+   * be read already; the next read gets it again.
    *
    * @param after the revision in memory; `undefined` if all entries must be read
    */

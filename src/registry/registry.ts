@@ -167,8 +167,8 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
-   * A suspension that was taken back counts until the second of `issuedBefore` is over, so that no new token has an `iat`
-   * that has ended.
+   * A suspension that was taken back counts until the second of `issuedBefore` is over, so that no new token has an
+   * `iat` that has ended.
    */
   private isSuspended({ suspended, issuedBefore }: Suspension, iat = Math.floor(this.clock.now() / 1000)): boolean {
     return suspended || (issuedBefore !== null && iat * 1000 <= issuedBefore.getTime());

@@ -35,9 +35,9 @@ export interface Redemption {
 }
 
 /**
- * Whether a further use of a code is a duplicate of the first one. An unknown network is another one than any other. The
- * time is negative if the SELECT began before the redemption, for example because it waited for another node, or if the
- * clock of the database was set back. Set back by more than the window, a further use is a replay.
+ * Whether a further use of a code is a duplicate of the first one. An unknown network is another one than any other.
+ * The time is negative if the SELECT began before the redemption, for example because it waited for another node, or if
+ * the clock of the database was set back. Set back by more than the window, a further use is a replay.
  */
 export function isDuplicateUse({ redeemed_for_ms, redeemed_network }: Redemption, network: string | null): boolean {
   const isSoon = redeemed_for_ms !== null && Math.abs(redeemed_for_ms) <= DUPLICATE_WINDOW_MS;

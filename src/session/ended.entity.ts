@@ -2,8 +2,8 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/entity-checks.js';
 
 /**
- * What has ended: tokens of a session up to an epoch, with what an agent obtained with them; tokens of a customer up to a
- * generation; one token of a customer; or the tokens of a client or an organization.
+ * What has ended: tokens of a session up to an epoch, with what an agent obtained with them; tokens of a customer up to
+ * a generation; one token of a customer; or the tokens of a client or an organization.
  */
 export type EndedKind = 'session' | 'subject' | 'token' | 'client' | 'organization';
 
@@ -11,8 +11,8 @@ export type EndedKind = 'session' | 'subject' | 'token' | 'client' | 'organizati
 export type EndedAudience = 'customer-api' | null;
 
 /**
- * An entry for the verifiers that follow the feed (protocol §7.6). The service itself reads entries of the kind `token`,
- * and those of the kind `session` only for the reason. It knows from the registry in memory which clients and
+ * An entry for the verifiers that follow the feed (protocol §7.6). The service itself reads entries of the kind
+ * `token`, and those of the kind `session` only for the reason. It knows from the registry in memory which clients and
  * organizations have ended. The row is retained until the last token that it could end has expired.
  */
 @Expires()

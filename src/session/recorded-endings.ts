@@ -69,8 +69,8 @@ export class RecordedEndings {
   }
 
   /**
-   * An entry that exists is raised and published again only if more tokens end, so that replays of a code cannot postpone
-   * its publication.
+   * An entry that exists is raised and published again only if more tokens end, so that replays of a code cannot
+   * postpone its publication.
    */
   private async recordIn(
     manager: EntityManager,

@@ -1,8 +1,9 @@
 import { Column } from 'typeorm';
 
 /**
- * What sessions of customers and of agents have in common: a code, which is redeemed once, and refresh tokens, which may
- * follow it. All columns are `null` in other sessions. Each table has unique indexes on `code_hash` and `refresh_id_hash`.
+ * What sessions of customers and of agents have in common: a code, which is redeemed once, and refresh tokens, which
+ * may follow it. All columns are `null` in other sessions. Each table has unique indexes on `code_hash` and
+ * `refresh_id_hash`.
  */
 export abstract class RedeemableSession {
   /** SHA-256 of the code, also after its redemption, so that a replay is noticed. */

@@ -15,7 +15,9 @@ const MAX_OWN_BROWSERS = 20;
 const MAX_SIGNED_IN_BROWSERS = 100;
 /** A device by transfer that was used within these days is not replaced. */
 const USED_DAYS = 30;
-/** How long a client waits before it may try again. A transfer token that expires, or the end of a device, makes room. */
+/**
+ * How long a client waits before it may try again. A transfer token that expires, or the end of a device, makes room.
+ */
 const RETRY_AFTER_SECONDS = 60;
 
 const BY_TRANSFER: SessionKind[] = ['code', 'moved', 'transferred', 'refresh', 'proof'];
@@ -23,7 +25,8 @@ const DEVICES: SessionKind[] = ['transferred', 'refresh'];
 
 /**
  * Bounds what a customer, and a thief of one of its tokens, can make (protocol §3.10). The sessions are those that the
- * transaction has read after it has locked the customer's row, so that parallel requests cannot exceed a bound together.
+ * transaction has read after it has locked the customer's row, so that parallel requests cannot exceed a bound
+ * together.
  */
 @Injectable()
 export class SessionBounds {

@@ -18,7 +18,9 @@ interface SessionDays {
 /** The columns of a session of a browser that say how long it leads to the customer. */
 export type BrowserSessionEnd = SessionDays & { expiresAt: Date };
 
-/** Computes how long a browser leads to its customer, from the settings of the organization (protocol §4.7 and §5.9). */
+/**
+ * Computes how long a browser leads to its customer, from the settings of the organization (protocol §4.7 and §5.9).
+ */
 @Injectable()
 export class SessionLifetime {
   constructor(

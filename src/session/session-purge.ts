@@ -79,8 +79,8 @@ export class SessionPurge {
   }
 
   /**
-   * Purges sessions of agents that have expired, if nothing that was obtained with them is left. It reads the table by its
-   * primary key.
+   * Purges sessions of agents that have expired, if nothing that was obtained with them is left. It reads the table by
+   * its primary key.
    */
   async *deleteAgentSessions(size: number, now: Date): AsyncGenerator<number, void> {
     const options = { select: { id: true, kind: true, expiresAt: true }, take: size };
@@ -92,8 +92,8 @@ export class SessionPurge {
   }
 
   /**
-   * Applies settings of organizations that became shorter than the time that was stored at the last visit. Days decide, so
-   * one pass a day is enough. It reads the table by its primary key.
+   * Applies settings of organizations that became shorter than the time that was stored at the last visit. Days decide,
+   * so one pass a day is enough. It reads the table by its primary key.
    */
   async *applyShorterSettings(size: number, now: Date): AsyncGenerator<number, void> {
     const { manager } = this.database;
@@ -113,8 +113,8 @@ export class SessionPurge {
   }
 
   /**
-   * Ends the codes, refresh tokens and proofs of deleted clients, so that a new client with the id inherits none. It reads
-   * the tables by their primary keys, because they have no index on the client.
+   * Ends the codes, refresh tokens and proofs of deleted clients, so that a new client with the id inherits none. It
+   * reads the tables by their primary keys, because they have no index on the client.
    */
   async *endOfClients(clientIds: ReadonlySet<string>, size: number, now: Date): AsyncGenerator<number, void> {
     const { manager } = this.database;
@@ -150,8 +150,8 @@ export class SessionPurge {
   }
 
   /**
-   * Notes in the customers when they were used last, hands the children of the sessions to their parents, and deletes the
-   * sessions, and those of their browsers that lead nowhere then.
+   * Notes in the customers when they were used last, hands the children of the sessions to their parents, and deletes
+   * the sessions, and those of their browsers that lead nowhere then.
    *
    * @returns the number of deleted sessions
    */

@@ -13,8 +13,8 @@ import { RedeemableSession } from './redeemable-session.js';
  * - `moved`: a redeemed transfer token that left no device. It has one access token.
  * - `transferred`: a browser that the customer was transferred to.
  * - `refresh`: a refresh token of a device that the customer was transferred to.
- * - `proof`: a proof of an extension, with the access tokens that it was redeemed for. The id is a hash of the text that
- *   the extension stores.
+ * - `proof`: a proof of an extension, with the access tokens that it was redeemed for. The id is a hash of the text
+ *   that the extension stores.
  * - `token`: an access token without a session that something was made with. The id is the `jti` of the token.
  */
 export type SessionKind = 'own' | 'sign_in' | 'code' | 'moved' | 'transferred' | 'refresh' | 'proof' | 'token';
@@ -37,12 +37,16 @@ export class Session extends RedeemableSession {
   @Column('varchar', { name: 'customer_id', length: 36 })
   customerId!: string;
 
-  /** No foreign key: the transaction that deletes a customer deletes its sessions, and each INSERT writes its row first. */
+  /**
+   * No foreign key: the transaction that deletes a customer deletes its sessions, and each INSERT writes its row first.
+   */
   @ManyToOne(() => CustomerEntity, { createForeignKeyConstraints: false })
   @JoinColumn({ name: 'customer_id' })
   readonly customer?: never;
 
-  /** The browser that the session leads to its customer; `null` for other kinds, and if the browser forgot the customer. */
+  /**
+   * The browser that the session leads to its customer; `null` for other kinds, and if the browser forgot the customer.
+   */
   @Column('varchar', { name: 'browser_id', length: 36, nullable: true })
   browserId!: string | null;
 
@@ -103,7 +107,9 @@ export class Session extends RedeemableSession {
   @Column('integer', { name: 'seen_day', nullable: true })
   seenDay!: number | null;
 
-  /** The day of the last sign-in, or of the transfer to a user's customer; `null` for a device that needs no sign-in. */
+  /**
+   * The day of the last sign-in, or of the transfer to a user's customer; `null` for a device that needs no sign-in.
+   */
   @Column('integer', { name: 'signed_in_day', nullable: true })
   signedInDay!: number | null;
 

@@ -65,8 +65,8 @@ const EXPORTED = [
 ];
 
 /**
- * The sessions of customers and agents: everything that a device holds is one row. `sessions.ts` begins those of customers,
- * and `session-endings.ts` ends them; `agent/` does both for those of agents. `token-validity.ts` decides
+ * The sessions of customers and agents: everything that a device holds is one row. `sessions.ts` begins those of
+ * customers, and `session-endings.ts` ends them; `agent/` does both for those of agents. `token-validity.ts` decides
  * whether a token has ended, and `browser-recognition.ts` recognizes browsers.
  */
 @Module({

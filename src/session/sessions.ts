@@ -178,8 +178,8 @@ export class Sessions {
    * Begins something with the token of a customer, in a transaction.
    *
    * @param begin gets all sessions of the customer, and what the new one has of the token
-   * @throws OAuthError `invalid_token` if the token has ended; `invalid_grant` if its session has expired, or the chain of
-   * transfers is too long
+   * @throws OAuthError `invalid_token` if the token has ended; `invalid_grant` if its session has expired, or the chain
+   * of transfers is too long
    */
   async beginForCustomer<Result>(
     claims: CallerClaims,
@@ -225,8 +225,8 @@ export class Sessions {
   }
 
   /**
-   * Hands the children of a session that goes to its parent. They count as made with the parent's tokens when the session
-   * was.
+   * Hands the children of a session that goes to its parent. They count as made with the parent's tokens when the
+   * session was.
    */
   async handChildrenIn(
     manager: EntityManager,

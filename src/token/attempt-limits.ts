@@ -10,8 +10,9 @@ import { declaredProperties } from '../platform/validation/validation.js';
 import type { DeclaredAttemptLimit, GrantBody, GrantMetadata, GrantResult } from './grant.js';
 
 /**
- * Limits the requests that a grant refuses (protocol §10.2). A request counts before it runs, because it may be refused.
- * So parallel requests cannot guess more often than the limit allows. If the grant does not refuse it, it is given back.
+ * Limits the requests that a grant refuses (protocol §10.2). A request counts before it runs, because it may be
+ * refused. So parallel requests cannot guess more often than the limit allows. If the grant does not refuse it, it is
+ * given back.
  */
 @Injectable()
 export class AttemptLimits {

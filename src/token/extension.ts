@@ -16,16 +16,18 @@ export interface Extension {
   /** Classes that erase and export rows about customers in the team's own tables. */
   participants?: Type<CustomerDataParticipant>[];
   /**
-   * The name of the variable with the file of the key by which `CustomersByKey` hashes keys: at least 32 characters. With
-   * another key, each key leads to a new customer. With the embedded database, the first start generates the file.
+   * The name of the variable with the file of the key by which `CustomersByKey` hashes keys: at least 32 characters.
+   * With another key, each key leads to a new customer. With the embedded database, the first start generates the file.
    */
   customerKeyFile?: string;
   /**
-   * Runs before the grant `cookie` or `anonymous` creates a customer, and refuses it by throwing an `OAuthError`, for example
-   * because a captcha is missing. Its work delays the response.
+   * Runs before the grant `cookie` or `anonymous` creates a customer, and refuses it by throwing an `OAuthError`, for
+   * example because a captcha is missing. Its work delays the response.
    */
   beforeNewCustomer?: NewCustomerCheck;
-  /** Names the registry file if REGISTRY_FILE is not set. It is called once before the start, and may create the file. */
+  /**
+   * Names the registry file if REGISTRY_FILE is not set. It is called once before the start, and may create the file.
+   */
   registryFile?: (configuration: Configuration) => string | undefined;
   /**
    * Limits that `Limits` counts: `{ qr_guess: '30/300' }` allows 30 in 300 seconds. RATE_LIMIT can change them. The

@@ -95,7 +95,10 @@ export function brokenRule({ name }: Pick<GrantMetadata, 'name'>, reason: string
   return OAuthError.serverError(new Error(`${name}: ${reason}`));
 }
 
-/** Runs a step of a request. If its response is 429 or 503, the caller may repeat it with the proof, which it gives back. */
+/**
+ * Runs a step of a request. If its response is 429 or 503, the caller may repeat it with the proof, which it gives
+ * back.
+ */
 export async function givingBack<Result>(request: AnyGrantRequest, step: () => Promise<Result>): Promise<Result> {
   try {
     return await step();

@@ -85,23 +85,28 @@ export interface GrantResult {
    */
   organizationId: string;
   /**
-   * The customer's group and generation as `CustomerService` returned them. By default, those of the customer's row. The
-   * endpoint responds with 500 if the group of the row is another one than that of the result or the path.
+   * The customer's group and generation as `CustomerService` returned them. By default, those of the customer's row.
+   * The endpoint responds with 500 if the group of the row is another one than that of the result or the path.
    */
   groupId?: string;
   generation?: number;
   /**
-   * The id that `proof()` of a customer or an agent gave when it created the proof, as the route has stored it, and never
-   * a text of the caller. The token then ends with the bearer token of this customer or agent (protocol §10.7).
+   * The id that `proof()` of a customer or an agent gave when it created the proof, as the route has stored it, and
+   * never a text of the caller. The token then ends with the bearer token of this customer or agent (protocol §10.7).
    */
   proof?: string;
-  /** Whether the customer is a user. The endpoint takes it from the row, unless the grant declares `readsCustomer`. @internal */
+  /**
+   * Whether the customer is a user. The endpoint takes it from the row, unless the grant declares `readsCustomer`.
+   * @internal
+   */
   hasUser?: boolean;
   /** The session of the token. By default, the token has none. @internal */
   session?: SessionClaims | undefined;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */
   refreshToken?: string;
-  /** Values of the claims that `claims` declares. They are in this token only, and in no token that descends from it. */
+  /**
+   * Values of the claims that `claims` declares. They are in this token only, and in no token that descends from it.
+   */
   claims?: object;
   /** Values of the grant's own response fields, which `responds` declares. Other keys are ignored. */
   response?: Record<string, unknown>;
@@ -150,25 +155,27 @@ export interface GrantDescription {
 /** What a grant declares about its proofs. The endpoint and the stores enforce it. */
 export interface ProofRules {
   /**
-   * The number of tokens that one proof gets, which the grant counts with `UseCounter`. `unlimited` if a proof may be used
-   * again and again. Omitted if a proof of `OneTimeCodes`, or of a table of the grant's own, works once.
+   * The number of tokens that one proof gets, which the grant counts with `UseCounter`. `unlimited` if a proof may be
+   * used again and again. Omitted if a proof of `OneTimeCodes`, or of a table of the grant's own, works once.
    */
   uses?: number | 'unlimited';
-  /** The longest time for which a proof is valid, in seconds: the lifetime of a code, and of a proof with counted uses. */
+  /**
+   * The longest time for which a proof is valid, in seconds: the lifetime of a code, and of a proof with counted uses.
+   */
   lifetime?: number;
   /** Whether each client of the organization may redeem a code. By default, only the client it was issued for. */
   anyClient?: boolean;
   /** The number of wrong guesses at the codes of one recipient within `lifetime`; by default 5. */
   guesses?: number;
   /**
-   * What ends a proof before its time. `caller`: the bearer token that created it; the result has `proof`. `sessions`: what
-   * ends the sessions of its customer; the result has `generation`. `nothing`, for example of a printed voucher. Omitted if
-   * the proof names no customer, but for example a phone.
+   * What ends a proof before its time. `caller`: the bearer token that created it; the result has `proof`. `sessions`:
+   * what ends the sessions of its customer; the result has `generation`. `nothing`, for example of a printed voucher.
+   * Omitted if the proof names no customer, but for example a phone.
    */
   endsWith?: 'caller' | 'sessions' | 'nothing';
   /**
-   * Whether the proof shows that the caller is the person whom the organization knows, for example by a verified phone. The
-   * tokens then have `user_verified: true`, as those of users of the organization do.
+   * Whether the proof shows that the caller is the person whom the organization knows, for example by a verified phone.
+   * The tokens then have `user_verified: true`, as those of users of the organization do.
    */
   verifiesUser?: boolean;
 }
@@ -195,7 +202,9 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   responds?: readonly string[];
   /** Fields of the grant that only some of its responses have: those whose value in `response` is not `undefined`. */
   mayRespond?: readonly string[];
-  /** Whether the grant has read the row of each customer that it returns, or a row that names the customer. @internal */
+  /**
+   * Whether the grant has read the row of each customer that it returns, or a row that names the customer. @internal
+   */
   readsCustomer?: boolean;
   /** Whether responses of the grant can have a `refresh_token`. @internal */
   refreshTokens?: boolean;
@@ -205,8 +214,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
    */
   attempts?: AttemptLimit<NoInfer<Body>> | readonly AttemptLimit<NoInfer<Body>>[];
   /**
-   * The hint of every `invalid_grant` of this grant: a constant that lists what may be wrong, by parameter. It is the same
-   * for each cause, so that it tells an attacker nothing.
+   * The hint of every `invalid_grant` of this grant: a constant that lists what may be wrong, by parameter. It is the
+   * same for each cause, so that it tells an attacker nothing.
    */
   invalidGrantHint?: string;
   /** Whether the grant may throw the errors of RFC 8628 §3.5, such as `OAuthError.authorizationPending()`. */

@@ -215,7 +215,9 @@ export class TokenController {
   }
 }
 
-/** The error of a grant. An error of RFC 8628 §3.5 is an error of the service if the grant does not declare `polling`. */
+/**
+ * The error of a grant. An error of RFC 8628 §3.5 is an error of the service if the grant does not declare `polling`.
+ */
 function permittedError({ name, polling }: RegisteredGrant, error: unknown): unknown {
   if (polling || !(error instanceof OAuthError && error.isPollingError)) return error;
   return brokenRule({ name }, `${error.code} needs polling: true in @GrantType`);

@@ -51,7 +51,9 @@ function podsInTurn(round: number): ClusterPod[] {
   return [...pods.slice(first), ...pods.slice(0, first)];
 }
 
-/** Calls `race` at least ROUND_COUNT times, until it has shown enough, and reports the statements that were repeated. */
+/**
+ * Calls `race` at least ROUND_COUNT times, until it has shown enough, and reports the statements that were repeated.
+ */
 async function inRounds(
   what: string,
   race: (pods: ClusterPod[], round: number) => Promise<string | undefined>,

@@ -10,7 +10,10 @@ import { type ClusterPod, othersOf, statesOfNodes } from './cluster.js';
 
 /** The time for which the other pods may respond with 503. Galera waits 5 s for a lost node before it continues. */
 const MAX_OUTAGE_MS = 10_000;
-/** A MySQL group removed a killed member after 67 s while two cores did other work, and its members wrote nothing before. */
+/**
+ * A MySQL group removed a killed member after 67 s while two cores did other work, and its members wrote nothing
+ * before.
+ */
 const RECOVERY_TIMEOUT_MS = 180_000;
 
 /** Repeats a request until the database is available. Fails if that takes longer than any outage. */

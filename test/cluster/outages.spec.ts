@@ -18,7 +18,10 @@ const OUTAGE_MS = 3_000;
 const WITHOUT_QUORUM_MS = 6_000;
 const CODE_COUNT = 60;
 const REQUESTS_PER_RACE = 6;
-/** The races that start at an interval around the cut: some end before it, and some overlap it. The others start after it. */
+/**
+ * The races that start at an interval around the cut: some end before it, and some overlap it. The others start after
+ * it.
+ */
 const EARLY_RACE_COUNT = 40;
 const RACE_INTERVAL_MS = 10;
 /** The nodes that are cut off during races, one after another. */

@@ -22,8 +22,8 @@ const REPEATABLE = [
   { code: 'SQLITE_BUSY' },
 ];
 /**
- * The server is read-only, out of space, stopping or without quorum, has too many connections, rejects the account, or has
- * ended the statement by a limit or an administrator. The last numbers are those that no server has yet.
+ * The server is read-only, out of space, stopping or without quorum, has too many connections, rejects the account, or
+ * has ended the statement by a limit or an administrator. The last numbers are those that no server has yet.
  */
 const NOT_NOW = [
   ...[1290, 1792, 1836, 1969, 3024, 1317, 1927, 1040, 1203, 1226, 1129, 1130, 1021, 1114, 1028, 1037, 1041, 1053, 1047],

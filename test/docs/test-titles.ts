@@ -4,7 +4,9 @@ import ts from 'typescript';
 import { expect, it } from 'vitest';
 import { PROJECT, read } from '../support/project-files.js';
 
-/** `transfer/races › title` in a document: a title in a file `races` below `test/transfer`, or below a package's tests. */
+/**
+ * `transfer/races › title` in a document: a title in a file `races` below `test/transfer`, or below a package's tests.
+ */
 const REFERENCE = /`([a-z-]+(?:\/browser)?)\/([\w-]+) › ([^`]+)`/g;
 
 interface TestReference {

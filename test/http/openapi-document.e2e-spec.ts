@@ -12,7 +12,9 @@ import { request, startTestService, type TestResponse, type TestService } from '
 import { TRANSFER } from '../support/transfers.js';
 import { ADMIN_TOKEN, ADMIN_TOKENS } from '../support/use-service.js';
 
-/** Requests that cannot succeed without more state than the demo registry has. Other tests send them with this state. */
+/**
+ * Requests that cannot succeed without more state than the demo registry has. Other tests send them with this state.
+ */
 const LEFT_OUT: { requests: RegExp; status: number; reason: string }[] = [
   { requests: /^POST \/v2\/(customer\/)?token .*(authorization_code|refresh_token)/, status: 400, reason: 'a sign-in' },
   { requests: /^POST .* urn:ietf:params:oauth:grant-type:jwt-bearer/, status: 400, reason: 'a trusted sign-in system' },
@@ -58,7 +60,10 @@ const named = requests.map((each): [string, ExampleRequest] => [each.name, each]
 const asAgent = { email: EXAMPLE.agentEmail, clientId: EXAMPLE.clientId };
 const CHAT_API = basic(EXAMPLE.resourceServerId, EXAMPLE.clientSecret);
 
-/** The responses to a request with each credential that the document allows, with an agent token and a customer of its own. */
+/**
+ * The responses to a request with each credential that the document allows, with an agent token and a customer of its
+ * own.
+ */
 async function responsesTo(service: TestService, example: ExampleRequest): Promise<TestResponse[]> {
   const agentToken = await issueAgentToken(service, asAgent);
   const backend = { email: 'backend@acme.example', clientId: EXAMPLE.serverClientId };

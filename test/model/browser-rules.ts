@@ -99,7 +99,9 @@ export function forget(model: Model, organization: Organization, group: string |
   return endIfUnused(model, browser);
 }
 
-/** With `browsers`, a customer ends its sessions only from one of its own browsers, if there is one (protocol §4.14). */
+/**
+ * With `browsers`, a customer ends its sessions only from one of its own browsers, if there is one (protocol §4.14).
+ */
 export function assertOwn(model: Model, customer: Customer, from: Browser | undefined): void {
   const isOwn = ({ customer: of, kind }: Session) => of === customer && (kind === 'own' || kind === 'sign_in');
   const own = model.browsers.filter((browser) => model.leading(browser).some(isOwn));

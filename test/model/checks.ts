@@ -114,7 +114,10 @@ export class Follower {
     this.verifier.close();
   }
 
-  /** A token that ends now has the last position. The list is current if a later request than the moves of the clock says so. */
+  /**
+   * A token that ends now has the last position. The list is current if a later request than the moves of the clock
+   * says so.
+   */
   private async catchUp(): Promise<void> {
     await this.verifier.ready({ signal: AbortSignal.timeout(MAX_WAIT_MS) });
     const since = performance.now();

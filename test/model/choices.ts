@@ -8,7 +8,10 @@ export const GROUPS = ['', '', 'one', 'two'];
 /** There is no thing of a kind that a command needs. The command then does nothing. */
 export class NoChoiceError extends Error {}
 
-/** Chooses the arguments of a command. Lower numbers choose what was made last and what is usual, so failures shrink to it. */
+/**
+ * Chooses the arguments of a command. Lower numbers choose what was made last and what is usual, so failures shrink to
+ * it.
+ */
 export class Chooser {
   private next = 0;
 

@@ -19,7 +19,9 @@ export const REFRESH_SECONDS = 4 * 86_400;
 
 const unusedSession = () => ({ raises: [], sid: '', code: '', verifier: '', refreshTokens: [] });
 
-/** What there is, what is valid, and why not, in words (protocol §3.13). The other files have the rules that change it. */
+/**
+ * What there is, what is valid, and why not, in words (protocol §3.13). The other files have the rules that change it.
+ */
 export class Model {
   readonly customers: Customer[] = [];
   readonly browsers: Browser[] = [];

@@ -54,7 +54,10 @@ export interface Figures {
   stepCount: number;
 }
 
-/** Runs walks until enough commands were sent. @throws Error that names the seed, the shortest failing walk and the reason */
+/**
+ * Runs walks until enough commands were sent. @throws Error that names the seed, the shortest failing walk and the
+ * reason
+ */
 export async function runWalks({ steps, seed, progress }: RunOptions): Promise<Figures> {
   const users = await SignInSystem.start();
   const statistics: Statistics = new Map();
@@ -70,7 +73,10 @@ export async function runWalks({ steps, seed, progress }: RunOptions): Promise<F
   return figures;
 }
 
-/** A service for some walks, because its start takes as long as 30 commands. Each walk has customers and agents of its own. */
+/**
+ * A service for some walks, because its start takes as long as 30 commands. Each walk has customers and agents of its
+ * own.
+ */
 async function runOnService(users: SignInSystem, figures: Figures, { steps, seed }: RunOptions): Promise<void> {
   const registry = { ...registryOf(users), resource_servers: FEED_SERVERS };
   const environment = { ADMIN_TOKENS, REFRESH_TOKEN_TTL: String(REFRESH_SECONDS) };

@@ -56,7 +56,9 @@ export class Walk {
     return manage(this.service, method, path, bearer(ADMIN_TOKEN), body);
   }
 
-  /** What the service says about an access token. Nearly all requests of a walk are these, so a lean client sends them. */
+  /**
+   * What the service says about an access token. Nearly all requests of a walk are these, so a lean client sends them.
+   */
   async introspect(token: string): Promise<{ active: boolean; inactive_reason?: string }> {
     const url = `${this.service.managementUrl}/oauth2/introspect`;
     const request = httpRequest(url, { agent: CONNECTIONS, method: 'POST', headers: bearer(ADMIN_TOKEN) });

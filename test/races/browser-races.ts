@@ -35,7 +35,9 @@ async function moveOfAnother(pod: HttpClient) {
 
 const entityOf = ({ body }: TestResponse): string => body.entity_id;
 
-/** Two requests of one browser at the same time: afterwards its pairs lead to the customers that the responses named. */
+/**
+ * Two requests of one browser at the same time: afterwards its pairs lead to the customers that the responses named.
+ */
 export function describeBrowserRaces(world: RaceWorld): void {
   /** The customers to which a pair leads, in both processes. */
   async function customersOf(cookie: string, more: object = {}): Promise<string[]> {
@@ -218,7 +220,9 @@ export function describeBrowserRaces(world: RaceWorld): void {
 }
 
 const REQUEST_COUNT = 40;
-/** Protocol §3.10: the devices of a customer by transfer, its unredeemed transfer tokens, and its sessions by transfer. */
+/**
+ * Protocol §3.10: the devices of a customer by transfer, its unredeemed transfer tokens, and its sessions by transfer.
+ */
 const MAX_DEVICES = 20;
 const MAX_CODES = 60;
 const MAX_TRANSFER_SESSIONS = 200;

@@ -12,7 +12,9 @@ const ROUND_COUNT = Number(process.env.RACE_ROUNDS ?? (IS_NIGHTLY ? 100 : DEFAUL
 export const RACE_TIMEOUT_MS = 300_000 + ROUND_COUNT * 1_000;
 /** Races that run at the same time. With more, a busy machine cannot respond to all requests within 3 s. */
 const LANE_COUNT = 4;
-/** The requests of a round begin within this time at random, so that each can come before, during or after the other. */
+/**
+ * The requests of a round begin within this time at random, so that each can come before, during or after the other.
+ */
 const JITTER_MS = 3;
 /** The first correction of the time between the two requests of a round. */
 const FIRST_STEP_MS = 1;

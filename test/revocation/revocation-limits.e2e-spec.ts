@@ -178,7 +178,9 @@ describe('a second use beyond the limit of revocations', () => {
     expect((await endToken(service, (await newCustomer(service)).access_token, ELSEWHERE)).status).toBe(200);
     return service;
   }
-  /** Uses a refresh token and its successor, so that a further use of the first one is a reuse. Returns the last tokens. */
+  /**
+   * Uses a refresh token and its successor, so that a further use of the first one is a reuse. Returns the last tokens.
+   */
   async function useUp(service: TestService, refreshToken: string): Promise<Stay> {
     const next = await refreshCustomer(service, refreshToken, {}, HOME);
     return (await refreshCustomer(service, next.body.refresh_token, {}, HOME)).body;

@@ -13,7 +13,9 @@ export const BROWSER_NAME = process.env.TEST_BROWSER === 'firefox' ? 'firefox' :
 export type ThirdPartyCookies = 'default' | 'allowed' | 'blocked';
 
 export interface BrowserLaunchOptions {
-  /** The port of 127.0.0.1 to which the browser sends the https requests of all hosts. If omitted, it resolves hosts. */
+  /**
+   * The port of 127.0.0.1 to which the browser sends the https requests of all hosts. If omitted, it resolves hosts.
+   */
   httpsPort?: number;
   thirdPartyCookies?: ThirdPartyCookies;
 }

@@ -13,7 +13,9 @@ const SERVICE = 'https://auth.example';
 const OWN_ORIGIN = 'https://www.auth.example';
 const NEWS_PAGE = 'https://news.example/';
 
-/** Where a page lies, as a browser sees it: on the site of the service, on another one, or there in a frame of a third. */
+/**
+ * Where a page lies, as a browser sees it: on the site of the service, on another one, or there in a frame of a third.
+ */
 export const SITUATIONS = ['same site', 'another site', 'frame'] as const;
 
 export type Situation = (typeof SITUATIONS)[number];
@@ -118,8 +120,8 @@ export class ClientPages {
 }
 
 /**
- * Runs the body of an async function in a page. `tokens` is its token client with the fallback, `cookies` one without, and
- * `client` has the exports of browser-client.
+ * Runs the body of an async function in a page. `tokens` is its token client with the fallback, `cookies` one without,
+ * and `client` has the exports of browser-client.
  */
 export function runIn<Result>(frame: Pick<Frame, 'evaluate'>, body: string): Promise<Result> {
   return frame.evaluate(`(async () => {

@@ -7,7 +7,9 @@ import { environmentOf } from './processes.js';
 /** The service's own connections never wait for a lock of a SQLite file: they repeat the statement. */
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** Connects a test to its database. The connection waits for the locks of service processes, as an operator's tool does. */
+/**
+ * Connects a test to its database. The connection waits for the locks of service processes, as an operator's tool does.
+ */
 export async function connectTo(database: TestDatabase): Promise<DataSource> {
   const dataSource = new DataSource(dataSourceOptions(loadConfiguration(environmentOf(database))));
   await dataSource.initialize();

@@ -4,8 +4,8 @@ import { startTcpProxy } from './tcp-proxy.js';
 
 /**
  * What a statement gets in place of its response. `rolledBack`: the transaction was rolled back, and the session goes
- * on. `executed` and `lost`: the caller cannot know whether the database has executed the statement. `broken`: it was not
- * executed, and the session executes nothing any more.
+ * on. `executed` and `lost`: the caller cannot know whether the database has executed the statement. `broken`: it was
+ * not executed, and the session executes nothing any more.
  */
 export interface InjectedError {
   errno: number;

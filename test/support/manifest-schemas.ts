@@ -42,7 +42,9 @@ export function assertValid(document: Document): void {
   if (unread.size > 0) throw new Error(`unknown fields: ${[...unread].join(', ')}`);
 }
 
-/** A copy of a value. `unread` has the paths of its fields until they are read: a schema reads each field that it knows. */
+/**
+ * A copy of a value. `unread` has the paths of its fields until they are read: a schema reads each field that it knows.
+ */
 function withReads(value: unknown, path: string, unread: Set<string>): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const copy = Array.isArray(value) ? [] : {};

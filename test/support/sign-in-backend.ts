@@ -24,8 +24,8 @@ export function signInRegistry(
 }
 
 /**
- * Gives a page the backend of the guide at its origin. `session` is the user's session at this backend. Assertions reach
- * the page after `isReleased`.
+ * Gives a page the backend of the guide at its origin. `session` is the user's session at this backend. Assertions
+ * reach the page after `isReleased`.
  */
 export async function routeBackend(tab: Page, session: { userId?: string }, isReleased?: Promise<void>): Promise<void> {
   const { assertion } = await loadExample('backend/assertion.js');

@@ -57,7 +57,9 @@ export class SqliteCallers {
     Object.assign(this.client, httpClientOf(url)); // browsers have the client too
   }
 
-  /** One request of each kind that writes, at the same time: two new customers, a user, a transfer, sign-ins, refreshes. */
+  /**
+   * One request of each kind that writes, at the same time: two new customers, a user, a transfer, sign-ins, refreshes.
+   */
   async writeOnce(): Promise<void> {
     const { access_token } = (await this.visit(this.browsers[0]?.browser)).body ?? {};
     const kinds = [this.visit(), this.visit(), this.createUser(), this.signIn(), this.refreshAll()];

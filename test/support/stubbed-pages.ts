@@ -1,9 +1,14 @@
 import { afterEach, beforeEach, vi } from 'vitest';
 
-/** The real duration of a skipped wait. Without it, the loops that poll move the clock by minutes within one request. */
+/**
+ * The real duration of a skipped wait. Without it, the loops that poll move the clock by minutes within one request.
+ */
 const SKIPPED_WAIT_MS = 10;
 
-/** Moves the clock in place of each wait of the examples for callers and of the package browser-client. Returns the waits of the running test. */
+/**
+ * Moves the clock in place of each wait of the examples for callers and of the package browser-client. Returns the
+ * waits of the running test.
+ */
 export function skipWaits(): { totalMs(): number } {
   let movedMs = 0;
   beforeEach(() => {

@@ -50,7 +50,9 @@ async function isSignedIn(browser: AgentBrowser): Promise<boolean> {
   return redirected(await browser.open(FOR_TOKEN)).parameters.access_token !== undefined;
 }
 
-/** Uses up the sign-ins of unknown browsers, and signs in with a cookie of a known browser that an attacker has made. */
+/**
+ * Uses up the sign-ins of unknown browsers, and signs in with a cookie of a known browser that an attacker has made.
+ */
 async function signInByForgedCookie(service: UsedService, key: Jwk): Promise<number> {
   for (let n = 0; n < 100; n++)
     await new AgentBrowser(service, from(`198.51.100.${n >> 3}`)).signIn({ ...ACME_AGENT, password: 'wrong' });

@@ -12,8 +12,9 @@ export function noteReadable(url: string): void {
 }
 
 /**
- * The origin of this page if the browser hides the responses of a route from it, although the service responds. The keys
- * of the service show this, because each page may read them. One lost response shows nothing: it needs two in a row.
+ * The origin of this page if the browser hides the responses of a route from it, although the service responds. The
+ * keys of the service show this, because each page may read them. One lost response shows nothing: it needs two in a
+ * row.
  */
 export async function originWithoutResponses(url: string, cause: unknown, timeoutMs: number) {
   const { origin } = globalThis as { origin?: string };

@@ -10,8 +10,8 @@ export function oneSignInAtATime<Result>(work: () => Promise<Result>): Promise<R
 }
 
 /**
- * Leaves on this browser only, and ends the sign-in of a user here. The next token is that of a new customer. Covers all
- * groups of the organization.
+ * Leaves on this browser only, and ends the sign-in of a user here. The next token is that of a new customer. Covers
+ * all groups of the organization.
  */
 export function leaveThisBrowser(tokens: TokenClient): Promise<void> {
   return oneSignInAtATime(() => leaveWithLock(tokens));
@@ -26,8 +26,9 @@ export async function leaveWithLock(tokens: TokenClient): Promise<void> {
 }
 
 /**
- * Logs the customers of these token clients out on all devices and removes them from all browsers. Ends the sign-in of a
- * user in this browser. Rejects with `moved_browser` in a browser that got its customer by a move or has lost its cookies.
+ * Logs the customers of these token clients out on all devices and removes them from all browsers. Ends the sign-in of
+ * a user in this browser. Rejects with `moved_browser` in a browser that got its customer by a move or has lost its
+ * cookies.
  */
 export function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
   return oneSignInAtATime(async () => {
@@ -45,7 +46,9 @@ export function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
   });
 }
 
-/** Ends all tokens of the customer, for a lost phone or a copied token. Devices that got the customer by a move lose it. */
+/**
+ * Ends all tokens of the customer, for a lost phone or a copied token. Devices that got the customer by a move lose it.
+ */
 export async function logOutMovedDevices(tokens: TokenClient): Promise<void> {
   await endSessions(tokens, {}, tokens.validToken);
   tokens.discard();

@@ -40,8 +40,8 @@ export class NewBrowser implements NewDevice {
   }
 
   /**
-   * Step 1. Resolves to the challenge. Returns the same challenge again for the same room, until the verifier is sent or an
-   * hour old, or the move is cancelled.
+   * Step 1. Resolves to the challenge. Returns the same challenge again for the same room, until the verifier is sent
+   * or an hour old, or the move is cancelled.
    */
   beginMove(room?: string): Promise<string> {
     return withRequestErrors(async () => {
@@ -111,7 +111,9 @@ export class NewBrowser implements NewDevice {
   }
 }
 
-/** Sends the exchange once, by a browser with its cookies. Calls `restore` if the transfer token can still be exchanged. */
+/**
+ * Sends the exchange once, by a browser with its cookies. Calls `restore` if the transfer token can still be exchanged.
+ */
 export function exchangeOnce<Response = TokenResponse>(
   url: string,
   body: { remember: string },

@@ -159,8 +159,9 @@ export function wait(seconds: number): Promise<void> {
 const lastTurns = new Map<string, Promise<unknown>>();
 
 /**
- * Two tabs that open together would otherwise create two customers, and the response to a request of an earlier customer
- * could replace the cookies of the next one. Pages without https have no locks. There, the work of each tab takes turns.
+ * Two tabs that open together would otherwise create two customers, and the response to a request of an earlier
+ * customer could replace the cookies of the next one. Pages without https have no locks. There, the work of each tab
+ * takes turns.
  */
 export function oneTabAtATime<Result>(lock: string, work: () => Promise<Result>): Promise<Result> {
   const locks = globalThis.navigator?.locks;

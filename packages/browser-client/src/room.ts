@@ -101,7 +101,9 @@ export function receiveMove(
   });
 }
 
-/** The code is bound to the room, so that an attacker cannot search challenges with equal codes before the room is open. */
+/**
+ * The code is bound to the room, so that an attacker cannot search challenges with equal codes before the room is open.
+ */
 async function roomCodeOf(room: string, challenge: string): Promise<string> {
   return codeOf(await challengeOf(`${room} ${challenge}`));
 }

@@ -21,7 +21,9 @@ export interface SignInOptions {
 
 /** What a sign-in did. */
 export interface SignInResult {
-  /** The customer of the visitor, which this sign-in linked to a known user. Its conversations belong to the user now. */
+  /**
+   * The customer of the visitor, which this sign-in linked to a known user. Its conversations belong to the user now.
+   */
   linkedEntityId?: string;
 }
 
@@ -105,8 +107,8 @@ async function sendAssertion(
 }
 
 /**
- * Drops the tokens of other customers in all tabs. After a new sign-in also those of this customer: they have ended if it
- * was the customer of the visitor.
+ * Drops the tokens of other customers in all tabs. After a new sign-in also those of this customer: they have ended if
+ * it was the customer of the visitor.
  */
 function discardOthers(tokens: TokenClient, entityId: string): void {
   const note = noteOf(tokens.settings);

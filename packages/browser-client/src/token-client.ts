@@ -28,8 +28,8 @@ export interface TokenClientOptions {
   onCustomerChange?: ((entityId: string) => void) | undefined;
   /**
    * How the customer stays in a browser that does not keep the cookies of the service. If omitted, it does not stay.
-   * `refresh_token`: the page stores a refresh token in `localStorage`, which each script of the page can read. The client
-   * needs the grants `anonymous` and `refresh_token`.
+   * `refresh_token`: the page stores a refresh token in `localStorage`, which each script of the page can read. The
+   * client needs the grants `anonymous` and `refresh_token`.
    */
   withoutCookies?: 'refresh_token' | undefined;
 }
@@ -106,7 +106,9 @@ export class TokenClient {
     return Date.now() < this.#expiresAtMs ? this.#last?.token : undefined;
   }
 
-  /** Drops a token that an API has rejected, so that `get` requests a new one. Without an argument it drops any token. */
+  /**
+   * Drops a token that an API has rejected, so that `get` requests a new one. Without an argument it drops any token.
+   */
   discard(token: string | undefined = this.#last?.token): void {
     if (token === this.#last?.token) this.#renewAtMs = this.#expiresAtMs = 0;
   }
@@ -126,8 +128,8 @@ export class TokenClient {
   }
 
   /**
-   * @internal After this tab has changed the customer: drops the tokens here, and makes the other tabs check theirs. Tokens
-   * of the customer `keptId` stay.
+   * @internal After this tab has changed the customer: drops the tokens here, and makes the other tabs check theirs.
+   * Tokens of the customer `keptId` stay.
    */
   discardInAllTabs(keptId?: string): void {
     for (const client of clientsOfThisTab) if (client.#last?.entityId !== keptId) client.expectNewCustomer();
@@ -155,7 +157,8 @@ export class TokenClient {
     try {
       let result = await this.requestToken(options);
       if (this.#isOfOther(result)) {
-        // A browser that drops the cookies has another customer at each request. A page that reloads would do so forever.
+        // A browser that drops the cookies has another customer at each request. A page that reloads would do so
+        // forever.
         const changedTo = result.entity_id;
         result = await this.requestToken(options);
         const isThird = result.entity_id !== changedTo && this.#isOfOther(result);

@@ -52,8 +52,9 @@ export function removeNote(settings: ClientSettings): void {
 }
 
 /**
- * What is stored; `undefined` if the page does not use the mode, or the browser has no locks or refuses the storage. Then
- * the cookies decide alone. Without locks, a tab could use a token that another one has replaced, which ends the session.
+ * What is stored; `undefined` if the page does not use the mode, or the browser has no locks or refuses the storage.
+ * Then the cookies decide alone. Without locks, a tab could use a token that another one has replaced, which ends the
+ * session.
  */
 export function storedOf(settings: ClientSettings): Stored | undefined {
   if (!settings.withoutCookies || !globalThis.navigator?.locks) return undefined;
@@ -125,8 +126,8 @@ export async function storeToken(
 }
 
 /**
- * Forgets what pages of this origin have stored for all groups of the organization, also if this client does not use the
- * mode. Devices that got a customer from here stay.
+ * Forgets what pages of this origin have stored for all groups of the organization, also if this client does not use
+ * the mode. Devices that got a customer from here stay.
  */
 export async function leaveStored(settings: ClientSettings): Promise<void> {
   if (itemsOf(prefixOf(settings)).length > 0) await withTokenLock(() => forgetItems(settings, prefixOf(settings)));

@@ -11,8 +11,8 @@ import type { Subject } from './subject.js';
 const RULE_TIMEOUT_MS = 120_000;
 
 /**
- * Registers one vitest test for each rule that the author of a grant can break. The tests send HTTP requests to the real
- * service, which runs on a database of its own.
+ * Registers one vitest test for each rule that the author of a grant can break. The tests send HTTP requests to the
+ * real service, which runs on a database of its own.
  *
  * @throws Error if the class is not a grant
  */

@@ -1,6 +1,6 @@
 /**
- * Tests a grant or a route in vitest for the mistakes that only its author can make. The service that is tested must have
- * the version of this package.
+ * Tests a grant or a route in vitest for the mistakes that only its author can make. The service that is tested must
+ * have the version of this package.
  */
 
 export { describeGrant, describeRoute } from './describe.js';

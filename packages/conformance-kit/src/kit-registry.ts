@@ -38,8 +38,8 @@ export interface Settings {
   /** The settings of every organization. */
   organization?: object;
   /**
-   * The settings in the other organization of the test. If omitted, they are the same, with another `issuer`: the registry
-   * rejects two organizations that accept the proofs of one issuer.
+   * The settings in the other organization of the test. If omitted, they are the same, with another `issuer`: the
+   * registry rejects two organizations that accept the proofs of one issuer.
    */
   other?: { client?: object; organization?: object };
 }

@@ -16,16 +16,17 @@ export interface CommonKit extends Extension {
 /** What the kit needs to know of a grant in addition to its decorator. */
 export interface GrantKit extends CommonKit {
   /**
-   * Returns the grant's own parameters of a new request that gets a token. The kit adds `grant_type`, `client_id` and, if
-   * the body requires it, `organization_id`. The kit also calls it with `environment.other`, for a proof of the other
-   * organization. If the proof belongs to a customer, create a new customer in each call, because the kit erases it.
+   * Returns the grant's own parameters of a new request that gets a token. The kit adds `grant_type`, `client_id` and,
+   * if the body requires it, `organization_id`. The kit also calls it with `environment.other`, for a proof of the
+   * other organization. If the proof belongs to a customer, create a new customer in each call, because the kit erases
+   * it.
    */
   valid: (environment: TestEnvironment) => object | Promise<object>;
   /** Further headers of each request. The kit itself sends the bearer token of an agent with the declared scope. */
   caller?: (environment: TestEnvironment) => Record<string, string> | Promise<Record<string, string>>;
   /**
-   * Returns forged proofs like valid ones, each of which gets no token: unsigned, signed with another key, changed. It is
-   * required unless a route of the extension makes the proof, or the proof is a JWT, which the kit forges itself.
+   * Returns forged proofs like valid ones, each of which gets no token: unsigned, signed with another key, changed. It
+   * is required unless a route of the extension makes the proof, or the proof is a JWT, which the kit forges itself.
    */
   forged?: (parameters: Record<string, unknown>, environment: TestEnvironment) => object[] | Promise<object[]>;
   /** Whether every organization that has the grant accepts the same proof. */
@@ -69,7 +70,8 @@ export interface RouteKit extends CommonKit {
   actsOn?: 'own caller' | 'own organization' | { customer: string } | 'all organizations';
   /**
    * For a route whose response has a list: adds a row that the list shows to the caller of `valid`, and the number of
-   * rows that a response has at most. `false` if the list cannot grow. It is required if a `GET` route responds with a list.
+   * rows that a response has at most. `false` if the list cannot grow. It is required if a `GET` route responds with a
+   * list.
    */
   list?: { add: (request: RouteRequest, environment: TestEnvironment) => unknown; most: number } | false;
   /** Whether the route may call the system of `upstream` any number of times, because the system sends no message. */

@@ -52,7 +52,9 @@ export function raceOfBodies(
   return Promise.all(texts.map(send));
 }
 
-/** Resolves when services of this process have read the headers of all requests, at the latest after `RACE_START_MS`. */
+/**
+ * Resolves when services of this process have read the headers of all requests, at the latest after `RACE_START_MS`.
+ */
 async function arrival(raceId: string, count: number): Promise<void> {
   const allArrived = new AbortController();
   let arrivedCount = 0;

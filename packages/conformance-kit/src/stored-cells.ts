@@ -66,7 +66,9 @@ export async function assertFits(service: TestService): Promise<void> {
     }
 }
 
-/** The rows of all tables with one of the texts, as JSON with the name of their table, without what the feeds change. */
+/**
+ * The rows of all tables with one of the texts, as JSON with the name of their table, without what the feeds change.
+ */
 export async function rowsWith(service: TestService, texts: string[]): Promise<string[]> {
   const rows = (await storedRows(service))
     .filter(([table]) => table !== PUBLISHER_TABLE)

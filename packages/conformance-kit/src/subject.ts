@@ -150,8 +150,8 @@ export abstract class Subject<Kit extends CommonKit = CommonKit> {
   }
 
   /**
-   * As `withSecondService`, with the limits of the extension. The clock stands still, because a new window of a limit would
-   * allow further requests.
+   * As `withSecondService`, with the limits of the extension. The clock stands still, because a new window of a limit
+   * would allow further requests.
    */
   withLimits<Result>(
     work: (service: TestService) => Promise<Result>,

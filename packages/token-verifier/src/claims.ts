@@ -56,7 +56,9 @@ export interface VerifiedClaims extends AccessTokenClaims {
 /** How far the clock of the service may be ahead. There is no tolerance for `exp`. */
 const CLOCK_SKEW_SECONDS = 30;
 
-/** Reads the payload of a token whose signature is valid. The claims are frozen, because several requests share them. */
+/**
+ * Reads the payload of a token whose signature is valid. The claims are frozen, because several requests share them.
+ */
 export function readClaims(payload: Uint8Array): VerifiedClaims {
   let claims: unknown;
   try {

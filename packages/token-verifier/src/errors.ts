@@ -33,7 +33,9 @@ export interface TokenVerifierErrorOptions extends ErrorOptions {
   retryAfterSeconds?: number;
 }
 
-/** A token that is not accepted. Express and NestJS make the response from the properties of the package http-errors. */
+/**
+ * A token that is not accepted. Express and NestJS make the response from the properties of the package http-errors.
+ */
 export class TokenVerifierError extends Error {
   override readonly name = 'TokenVerifierError';
   readonly code: TokenErrorCode;

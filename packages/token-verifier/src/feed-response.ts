@@ -18,8 +18,8 @@ export interface FeedPage {
 }
 
 /**
- * For each kind, the only field that an entry may have in addition to `kind`, `value` and `expires_at`, and the limit that
- * follows from this field. The number of a token is its `ep`, `gen` or `iat`, or 0 for the kind `token`.
+ * For each kind, the only field that an entry may have in addition to `kind`, `value` and `expires_at`, and the limit
+ * that follows from this field. The number of a token is its `ep`, `gen` or `iat`, or 0 for the kind `token`.
  */
 const LIMITS = new Map<string, [field: string, limitOf: (value: unknown) => number | undefined]>([
   ['session', ['epoch', countOf]],

@@ -7,8 +7,8 @@ export interface RevocationOptions {
   /** The secret of the resource server; or `assertion`. */
   secret?: string | undefined;
   /**
-   * Resolves to a client assertion (RFC 7523 §2.2), such as the content of a file with a projected token of Kubernetes. The
-   * verifier calls it for each request.
+   * Resolves to a client assertion (RFC 7523 §2.2), such as the content of a file with a projected token of Kubernetes.
+   * The verifier calls it for each request.
    */
   assertion?: (() => Promise<string>) | undefined;
   /** How old the list of revocations may be, in seconds: 5 to 3,600. */

@@ -7,8 +7,8 @@ const SEGMENT_COUNT = 256;
 const INTEGER_COUNT = 2 ** 32;
 
 /**
- * For each text a safe integer and the moment at which it expires. The table has hashes of 64 bits instead of the texts. Two
- * texts with the same hash share one entry, which has the higher integer and the later moment of both.
+ * For each text a safe integer and the moment at which it expires. The table has hashes of 64 bits instead of the
+ * texts. Two texts with the same hash share one entry, which has the higher integer and the later moment of both.
  */
 export class RevocationTable {
   private readonly key = [randomInt(INTEGER_COUNT), randomInt(INTEGER_COUNT)] as const;

@@ -1,5 +1,7 @@
 // @ts-check
-/** Step 5, in the first browser: it sees a challenge, and creates a code that only the creator of the challenge can use. */
+/**
+ * Step 5, in the first browser: it sees a challenge, and creates a code that only the creator of the challenge can use.
+ */
 
 import { DEMO, fragmentOf, SECOND_BROWSER_URL, takeFragment } from './demo.js';
 import { byId, code, element, onClick, onSubmit, showResult } from './dom.js';

@@ -26,7 +26,10 @@ export const signedInUrl = (authUrl: string): string => `${authUrl}/try/signed-i
 
 /** Pages under development, on the site of the service and on another one. */
 const PAGE_ORIGINS = ['http://localhost:8080', 'http://shop.localhost:8080'];
-/** The redirect URI of a backend under development. Nothing needs to listen there: the browser shows the code in the URL. */
+/**
+ * The redirect URI of a backend under development. Nothing needs to listen there: the browser shows the code in the
+ * URL.
+ */
 const BACKEND_CALLBACK = 'http://localhost:9000/callback';
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const BACKEND_AGENT_EMAIL = 'backend@acme.example';

@@ -17,8 +17,8 @@ export function errorParameters(error: string, hint: string): ResponseParameters
 }
 
 /**
- * The URL of a response, with `state` as the client sent it, and the issuer (RFC 9207). A token is in the fragment, which
- * browsers do not send to servers. No registered redirect URI has a fragment.
+ * The URL of a response, with `state` as the client sent it, and the issuer (RFC 9207). A token is in the fragment,
+ * which browsers do not send to servers. No registered redirect URI has a fragment.
  */
 export function responseUrl(request: AuthorizationRequest, parameters: ResponseParameters, iss: string): string {
   const { redirectUri, responseType, state } = request;

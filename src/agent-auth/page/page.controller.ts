@@ -151,8 +151,8 @@ export class PageController {
   }
 
   /**
-   * Every browser sends the `Origin` of a posted form, so a request without one, or from another origin, was not sent by a
-   * page of the service (cross-site request forgery). A form is never JSON (protocol §2.4).
+   * Every browser sends the `Origin` of a posted form, so a request without one, or from another origin, was not sent
+   * by a page of the service (cross-site request forgery). A form is never JSON (protocol §2.4).
    */
   private async readForm<Form extends object>(form: new () => Form, request: Request): Promise<Form> {
     if (request.headers.origin !== this.configuration.AUTH_URL) throw foreignOrigin();

@@ -10,8 +10,8 @@ const COOKIE_NAME = 'agent_device';
 const LIFETIME_SECONDS = 2_592_000;
 
 /**
- * The account that signed in last with a browser. Its cookie has a time and an HMAC of it and the email: a hash of an email
- * can be found by hashing an address book.
+ * The account that signed in last with a browser. Its cookie has a time and an HMAC of it and the email: a hash of an
+ * email can be found by hashing an address book.
  */
 @Injectable()
 export class KnownBrowsers {

@@ -5,7 +5,9 @@ import { FeedPublisher } from '../../session/feed/feed-publisher.js';
 import { type FeedPosition, isSamePosition } from '../../session/feed/feed-state.js';
 import { type PublishedRevocation, RevocationPages } from '../../session/feed/revocation-pages.js';
 
-/** With those of the events below half of the connections of the management port, so that they leave room for probes. */
+/**
+ * With those of the events below half of the connections of the management port, so that they leave room for probes.
+ */
 export const MAX_WAITING_REQUESTS = 100;
 /** Fewer, because each store of conversations has one consumer. Consumers of events end no wait of a verifier. */
 export const MAX_WAITING_EVENT_REQUESTS = 20;
@@ -25,7 +27,9 @@ interface FeedRequest<Entry> {
   disconnected: AbortSignal;
 }
 
-/** Reads a feed of the management port for requests that may wait. Waiting requests hold no connection to the database. */
+/**
+ * Reads a feed of the management port for requests that may wait. Waiting requests hold no connection to the database.
+ */
 export abstract class FeedReader<Entry> {
   protected abstract readonly maxWaiting: number;
   private isStopped = false;

@@ -36,7 +36,9 @@ export class BearerStrategy extends PassportStrategy(Strategy, STRATEGY) {
     super();
   }
 
-  /** passport-http-bearer gets only the header (RFC 6750 §2.1). It would also accept a token in the body or the query. */
+  /**
+   * passport-http-bearer gets only the header (RFC 6750 §2.1). It would also accept a token in the body or the query.
+   */
   override authenticate(request: Request): void {
     const headers = { authorization: `Bearer ${bearerTokenOf(request)}` };
     super.authenticate({ headers } as Request);

@@ -35,8 +35,8 @@ export interface AgentPrincipal extends AuthenticatedCaller {
    * the bearer token and with the agent. The id is for the database only: never put it into a response, a token or a
    * log. Each call counts in the customer's bound of 200 (protocol §3.10), so check the request before.
    *
-   * @param customer the customer that the proof leads to; without it, the first redemption decides about the customer of
-   * the agent's organization
+   * @param customer the customer that the proof leads to; without it, the first redemption decides about the customer
+   * of the agent's organization
    * @throws OAuthError `invalid_grant` if the sessions of the customer have ended; 429 if it has too many;
    * `invalid_token` if the bearer token has ended meanwhile
    */
@@ -49,13 +49,13 @@ export interface CustomerPrincipal extends AuthenticatedCaller {
   claims: Readonly<AccessTokenClaims>;
   entityId: string;
   /**
-   * Makes a session for a proof that this customer creates in a route, and returns a random id of 36 characters. The route
-   * stores the id unchanged with the proof, and the grant returns it as `proof` of its result. The token then ends with
-   * the bearer token. The id is for the database only: never put it into a response, a token or a log. Each
+   * Makes a session for a proof that this customer creates in a route, and returns a random id of 36 characters. The
+   * route stores the id unchanged with the proof, and the grant returns it as `proof` of its result. The token then
+   * ends with the bearer token. The id is for the database only: never put it into a response, a token or a log. Each
    * call counts in the customer's bound of 200 (protocol §3.10), so check the request before.
    *
-   * @throws OAuthError `invalid_grant` if the chain of transfers and proofs is too long; 429 if the customer has too many
-   * sessions; `invalid_token` if the bearer token has ended meanwhile
+   * @throws OAuthError `invalid_grant` if the chain of transfers and proofs is too long; 429 if the customer has too
+   * many sessions; `invalid_token` if the bearer token has ended meanwhile
    */
   proof(): Promise<string>;
 }
@@ -100,7 +100,9 @@ export function ownId({ entityId }: CustomerPrincipal, namedId: string | undefin
   throw OAuthError.invalidRequest('customer_id: must be the customer of the bearer token');
 }
 
-/** @throws OAuthError `invalid_token` if the bearer token is a customer's; `insufficient_scope` if it lacks the scope */
+/**
+ * @throws OAuthError `invalid_token` if the bearer token is a customer's; `insufficient_scope` if it lacks the scope
+ */
 export function assertAgent(principal: Principal | undefined, scope?: string): AgentPrincipal {
   if (principal?.kind !== 'agent') throw inactiveToken('other_audience');
   if (scope !== undefined && !principal.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);

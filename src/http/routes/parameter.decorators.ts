@@ -118,8 +118,8 @@ export function ValidatedQuery<Query extends object>(query: Type<Query>): Parame
 }
 
 /**
- * Admits only the callers that the guard admits, and gives the route the caller: the customer of `CustomerGuard`, or the
- * agent of `AgentGuard(scope)`. It adds the guard to the route.
+ * Admits only the callers that the guard admits, and gives the route the caller: the customer of `CustomerGuard`, or
+ * the agent of `AgentGuard(scope)`. It adds the guard to the route.
  */
 export function Caller<Authenticated extends Principal>(
   guard: Type<CallerGuard<Authenticated>>,

@@ -43,7 +43,9 @@ export interface UserCustomer extends Customer {
   credentials?: BrowserCredentials;
 }
 
-/** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
+/**
+ * A request reads again after a parallel request has created the user. Only several erasures at once reach this limit.
+ */
 const MAX_READS = 3;
 
 /** A request, and what was read for it. */
@@ -129,7 +131,8 @@ export class OrganizationUsers {
   }
 
   /**
-   * Creates the user, links the visitor and signs the browser in. The transaction writes the rows of the customers first.
+   * Creates the user, links the visitor and signs the browser in. The transaction writes the rows of the customers
+   * first.
    *
    * @throws UserExistsError, which rolls the transaction back
    */

@@ -8,7 +8,9 @@ import { type CommandContext, expectParameters, UsageError } from './command-con
 /** More than 1,000 keys. */
 const MAX_INPUT_BYTES = 1_048_576;
 
-/** Read a key set from standard input and print a key set, or the state of its keys. None needs a database or a file. */
+/**
+ * Read a key set from standard input and print a key set, or the state of its keys. None needs a database or a file.
+ */
 export async function keysCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {
   const now = new Clock().seconds();
   if (!['generate', 'rotate', 'list', 'retire'].includes(action ?? ''))

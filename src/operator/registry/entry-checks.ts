@@ -192,7 +192,9 @@ function agentViolations(
   return organization === true || organization === organization_id ? [] : [`${agentPath}: ${FOREIGN_AGENT}`];
 }
 
-/** A list or a mapping must fit into a `text` of MySQL, on each database. Keys are stored with the name of their field. */
+/**
+ * A list or a mapping must fit into a `text` of MySQL, on each database. Keys are stored with the name of their field.
+ */
 function sizeViolations(path: string, entry: Entry): string[] {
   const columnOf = (field: string, value: unknown) =>
     ['jwks', 'federated'].includes(field) ? { [field]: value } : value;

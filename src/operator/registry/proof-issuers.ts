@@ -20,8 +20,8 @@ const KINDS_WITH_KEYS = [CLIENTS, RESOURCE_SERVERS] as const;
 const WITH_KEYS = 'with keys';
 
 /**
- * Which entries accept JWTs of which issuers. Two owners of the same names must both name their audiences, and different
- * ones. Otherwise a JWT that was made for one would be valid at the other (protocol §8.2).
+ * Which entries accept JWTs of which issuers. Two owners of the same names must both name their audiences, and
+ * different ones. Otherwise a JWT that was made for one would be valid at the other (protocol §8.2).
  */
 export class ProofIssuers {
   private readonly owners = new Map<string, Set<unknown>>();

@@ -86,7 +86,10 @@ export async function deletedKeys(
   return new Set(rows.map((row) => row[column]));
 }
 
-/** The organizations that are being off-boarded. A registry file and an export leave them out, with what belongs to them. */
+/**
+ * The organizations that are being off-boarded. A registry file and an export leave them out, with what belongs to
+ * them.
+ */
 export async function leavingOrganizations(manager: EntityManager): Promise<Set<unknown>> {
   const where = { offboardingAt: Not(IsNull()) };
   const rows = await manager.find(Organization, { select: { id: true }, where, withDeleted: true });

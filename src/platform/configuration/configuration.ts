@@ -188,7 +188,9 @@ export class Configuration {
   @IsOtlpEndpoint()
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
 
-  /** The share of the requests without a `traceparent` that are traced. The flag of a `traceparent` decides otherwise. */
+  /**
+   * The share of the requests without a `traceparent` that are traced. The flag of a `traceparent` decides otherwise.
+   */
   @ShareVariable()
   OTEL_TRACES_SAMPLER_ARG = 1;
 

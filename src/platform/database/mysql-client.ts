@@ -119,8 +119,9 @@ export class MysqlClient extends SqlClient {
   }
 
   /**
-   * A connection whose transaction did not end cleanly is destroyed, which rolls the transaction back. `timeoutMs` limits
-   * the wait for a connection and the work. COMMIT has at least 1 s, because its outcome is unknown after a time-out.
+   * A connection whose transaction did not end cleanly is destroyed, which rolls the transaction back. `timeoutMs`
+   * limits the wait for a connection and the work. COMMIT has at least 1 s, because its outcome is unknown after a
+   * time-out.
    */
   private async runTransaction<Result>(
     work: (manager: EntityManager) => Promise<Result>,

@@ -58,7 +58,10 @@ export class MysqlPool {
   /** The settings of each connection that is new. */
   private readonly settings = new WeakMap<PoolConnection, Promise<void>>();
   private readonly options: PoolOptions;
-  /** A caller with a turn uses a connection or opens one. So the queue of mysql2, which no caller can leave, stays empty. */
+  /**
+   * A caller with a turn uses a connection or opens one. So the queue of mysql2, which no caller can leave, stays
+   * empty.
+   */
   private readonly turns: BoundedQueue;
   private rejected = 0;
   private pool: Pool;
@@ -176,8 +179,8 @@ export class MysqlPool {
 
   /**
    * Destroys the connection in place of its return to the pool after an error that does not leave its session intact,
-   * in all paths, also of TypeORM and if the error was handled. The session of a server that was read-only for a moment,
-   * for example, would reject writes for ever.
+   * in all paths, also of TypeORM and if the error was handled. The session of a server that was read-only for a
+   * moment, for example, would reject writes for ever.
    */
   private follow(connection: PoolConnection, isCurrent: () => boolean): void {
     const { release, destroy } = connection;

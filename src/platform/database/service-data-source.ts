@@ -1,8 +1,8 @@
 import { DataSource, type QueryResult, type QueryRunner, type ReplicationMode } from 'typeorm';
 
 /**
- * As soon as there is a `Database`, each statement of a manager, a repository or a query builder of this data source has
- * the limits and retries of `Database`. Only `Database.transaction` begins a transaction.
+ * As soon as there is a `Database`, each statement of a manager, a repository or a query builder of this data source
+ * has the limits and retries of `Database`. Only `Database.transaction` begins a transaction.
  */
 export class ServiceDataSource extends DataSource {
   sendStatement?: (sql: string, parameters: unknown[]) => Promise<QueryResult>;

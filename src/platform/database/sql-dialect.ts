@@ -29,7 +29,9 @@ export interface SqlDialect {
   readonly millisecondsSince: (column: string) => string;
   /** Ends a SELECT that leaves out the rows that another transaction has locked. SQLite has no locks on rows. */
   readonly skipLocked: string;
-  /** Ends a SELECT that locks the rows that it reads. SQLite has no locks on rows; its transactions follow each other. */
+  /**
+   * Ends a SELECT that locks the rows that it reads. SQLite has no locks on rows; its transactions follow each other.
+   */
   readonly forUpdate: string;
   /** A DELETE of at most `limit` rows, in an order. */
   readonly deleteInOrder: (table: string, where: string, order: string, limit: number) => string;

@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { Logger } from '@nestjs/common';
 
 /**
- * Creates a secret file at the first start, unless it exists. `linkSync` makes the draft visible in one step: a full disk
- * leaves no partial file, and parallel starts share one.
+ * Creates a secret file at the first start, unless it exists. `linkSync` makes the draft visible in one step: a full
+ * disk leaves no partial file, and parallel starts share one.
  *
  * @param what for the log, such as `a signing key`
  * @returns the path

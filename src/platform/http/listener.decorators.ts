@@ -2,8 +2,8 @@ import { Controller, type Type } from '@nestjs/common';
 import { HOST_METADATA } from '@nestjs/common/constants.js';
 
 /**
- * A listener that a controller declares (protocol §1.5), as the `host` of Nest's `Controller`. Nest compares it with the
- * listener of the request, which `ServiceHttpAdapter` names, and skips the routes of others. A controller without a
+ * A listener that a controller declares (protocol §1.5), as the `host` of Nest's `Controller`. Nest compares it with
+ * the listener of the request, which `ServiceHttpAdapter` names, and skips the routes of others. A controller without a
  * listener stops the start (http/routes/route-checks.ts).
  */
 export type DeclaredListener = 'public' | 'management';

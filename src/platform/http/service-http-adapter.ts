@@ -27,7 +27,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     super(application);
   }
 
-  /** Nest compares it with the `host` of each controller (listener.decorators.ts). The header `Host` names no listener. */
+  /**
+   * Nest compares it with the `host` of each controller (listener.decorators.ts). The header `Host` names no listener.
+   */
   override getRequestHostname({ path }: Request): string {
     return servedListener(requestContext.required().listener, path, this.configuration) ?? '';
   }

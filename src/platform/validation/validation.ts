@@ -21,8 +21,8 @@ export const rule = <Value>(name: string, validate: (value: Value) => boolean, m
 export const Optional = (): PropertyDecorator => ValidateIf((_body, value) => value !== undefined);
 
 /**
- * Declares a property whose value is an object of a class, or with `each` a list of them. The rules of the class apply to
- * the object, and the OpenAPI document describes its fields.
+ * Declares a property whose value is an object of a class, or with `each` a list of them. The rules of the class apply
+ * to the object, and the OpenAPI document describes its fields.
  */
 export function Nested(type: () => Class<object>, { each = false }: { each?: boolean } = {}): PropertyDecorator {
   return applyDecorators(ValidateNested({ each }), Type(type));

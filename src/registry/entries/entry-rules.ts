@@ -32,7 +32,9 @@ export const IsPublicClients = () =>
 /** A resource server lists at most this many organizations. */
 const MAX_LISTED_ORGANIZATIONS = 1_000;
 
-/** `all`, or a list of organizations, which may be registered later. The rule depends on the `audiences` of the entry. */
+/**
+ * `all`, or a list of organizations, which may be registered later. The rule depends on the `audiences` of the entry.
+ */
 export const IsReadableEvents = () => {
   const list = `a list of at most ${MAX_LISTED_ORGANIZATIONS} different organization ids`;
   const validate = (value: unknown, context?: { object: { audiences?: unknown } }) => {

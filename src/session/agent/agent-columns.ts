@@ -1,8 +1,8 @@
 import type { Actor } from '../../access-token/session-claims.js';
 
 /**
- * The agent's session that a session of a customer ends with, for a SELECT that reads `session`. It has a row unless the
- * agent's session has ended.
+ * The agent's session that a session of a customer ends with, for a SELECT that reads `session`. It has a row unless
+ * the agent's session has ended.
  */
 export const AGENT_JOIN = `LEFT JOIN agent_session
   ON agent_session.id = session.agent_session_id AND agent_session.epoch = session.agent_epoch`;

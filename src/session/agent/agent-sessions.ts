@@ -17,8 +17,8 @@ import { AgentSession } from './agent-session.entity.js';
 const NEVER = new Date('9999-12-31T00:00:00Z');
 
 /**
- * The most sessions of an agent that have not expired. A thief of the page's cookie could otherwise begin so many that a
- * change of the agent takes too long to end them.
+ * The most sessions of an agent that have not expired. A thief of the page's cookie could otherwise begin so many that
+ * a change of the agent takes too long to end them.
  */
 const MAX_SESSIONS = 1_000;
 /** When a client may try again beyond this bound. */

@@ -46,8 +46,9 @@ export class CustomerEvents {
   }
 
   /**
-   * The event replaces all earlier ones that name the customer. A consumer that has not read that a visitor's customer was
-   * linked to this one would not know that the conversations of the visitor are erased too, so it gets an event for them.
+   * The event replaces all earlier ones that name the customer. A consumer that has not read that a visitor's customer
+   * was linked to this one would not know that the conversations of the visitor are erased too, so it gets an event for
+   * them.
    */
   async erasedIn(manager: EntityManager, customer: EventCustomer): Promise<void> {
     const { organizationId, entityId } = customer;

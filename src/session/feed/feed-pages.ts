@@ -18,8 +18,8 @@ export interface FeedPage<Entry> {
 }
 
 /**
- * Reads the pages of one of the feeds, which have positions of one history. Callers that ask for the same page at the same
- * time share one statement.
+ * Reads the pages of one of the feeds, which have positions of one history. Callers that ask for the same page at the
+ * same time share one statement.
  */
 @Injectable()
 export abstract class FeedPages<Row extends { position: number | null }, Entry> {

@@ -25,10 +25,10 @@ const WORK = {
 };
 
 /**
- * Gives committed revocations and events their positions in one history (protocol §7.6 and §7.8). One transaction raises
- * the highest position and publishes rows, so that a reader that sees a position also sees all lower positions. The last
- * process to publish keeps publishing, and another one takes over when the position stops rising. A conflict between two
- * publishers aborts one of the transactions, even on clusters.
+ * Gives committed revocations and events their positions in one history (protocol §7.6 and §7.8). One transaction
+ * raises the highest position and publishes rows, so that a reader that sees a position also sees all lower positions.
+ * The last process to publish keeps publishing, and another one takes over when the position stops rising. A conflict
+ * between two publishers aborts one of the transactions, even on clusters.
  */
 @Injectable()
 export class FeedPublisher implements OnApplicationBootstrap, OnModuleDestroy {

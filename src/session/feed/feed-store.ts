@@ -151,8 +151,8 @@ export class FeedStore {
   }
 
   /**
-   * Replaces the random id of the feed's history after a restore (protocol §7.6). Of several processes that know an id, one
-   * replaces it. Without a known id, it is replaced in any case.
+   * Replaces the random id of the feed's history after a restore (protocol §7.6). Of several processes that know an id,
+   * one replaces it. Without a known id, it is replaced in any case.
    */
   async renewHistory(known?: number): Promise<void> {
     const ofKnown = known !== undefined && { history: known };

@@ -28,7 +28,10 @@ export class RevocationLimit {
     return { setEntries: (entries) => counted.countFurther(Math.max(0, entries - 1)) };
   }
 
-  /** A client that has authenticated with its secret has no limit. @throws OAuthError 429 if too many entries are in force */
+  /**
+   * A client that has authenticated with its secret has no limit. @throws OAuthError 429 if too many entries are in
+   * force
+   */
   assertRoom(): undefined {
     if (this.entries.isFull) throw this.limits.rejected(LIMIT, FULL_RULE);
   }

@@ -15,13 +15,13 @@ export class UseCounter {
   ) {}
 
   /**
-   * Counts a use before the grant creates anything. One statement decides between parallel requests. The endpoint gives the
-   * use back if the response is 429 or 503.
+   * Counts a use before the grant creates anything. One statement decides between parallel requests. The endpoint gives
+   * the use back if the response is 429 or 503.
    *
    * @param key names the proof within the organization, such as the `jti` of a JWT together with its issuer
    * @param expiresAt when the proof ends, after which the count is deleted; `null` if it never ends
-   * @throws OAuthError `invalid_grant` if the proof has been used up or has expired, or expires later than `lifetime` of the
-   * grant allows
+   * @throws OAuthError `invalid_grant` if the proof has been used up or has expired, or expires later than `lifetime`
+   * of the grant allows
    */
   async count(request: AnyGrantRequest, key: string, expiresAt: Date | null): Promise<void> {
     const { name, uses, lifetime = Infinity } = request.declared;

@@ -39,7 +39,9 @@ describe.runIf(onMariadb)('the start of a process', () => {
 
   it('goes on after an outage that begins at any of its statements', async () => {
     const failedTexts = new Set<string>();
-    /** Starts processes, each of which fails at a statement at which none has failed, until there is no such statement. */
+    /**
+     * Starts processes, each of which fails at a statement at which none has failed, until there is no such statement.
+     */
     async function startUntilAllHaveFailed(): Promise<void> {
       const own = await startLossyProxy(database.url);
       onTestFinished(() => own.close());

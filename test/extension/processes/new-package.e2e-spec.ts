@@ -17,7 +17,9 @@ const ROUTES = new Set(
   ),
 );
 
-/** One package of each template. In the nightly checks, twenty with random names and options, five of them on MariaDB. */
+/**
+ * One package of each template. In the nightly checks, twenty with random names and options, five of them on MariaDB.
+ */
 const PACKAGES = IS_NIGHTLY
   ? Array.from({ length: 20 }, (_, index) => randomPackage(index))
   : [
@@ -58,7 +60,9 @@ describe('the program new-package of the packed service', SLOW, () => {
   afterAll(() => service?.remove());
 
   const newPackage = (...parameters: string[]) => service.runIn('teams', [PROGRAM, 'new-package', ...parameters]);
-  /** Compiles, lints and tests a package, with few random requests, on SQLite or on the database server of the tests. */
+  /**
+   * Compiles, lints and tests a package, with few random requests, on SQLite or on the database server of the tests.
+   */
   const test = (name: string, isOnServer: boolean) => {
     const { TEST_DATABASE_URL } = process.env;
     const more = { FUZZ_REQUESTS: '20', ...(isOnServer && { TEST_DATABASE_URL }) };

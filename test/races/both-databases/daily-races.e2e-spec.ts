@@ -165,7 +165,9 @@ describe('a purge', () => {
       return responses.some(({ status }) => status === 200) ? 'second' : 'first';
     }));
 
-  /** Purges an idle browser while it is used. The pair of the response leads to the customer that the response names. */
+  /**
+   * Purges an idle browser while it is used. The pair of the response leads to the customer that the response names.
+   */
   async function racePurge(
     name: string,
     prepare: (cookie: string) => Promise<(service: UsedService) => Promise<TestResponse>>,

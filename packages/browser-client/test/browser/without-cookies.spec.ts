@@ -16,7 +16,10 @@ import { ACME } from '../../../../test/support/test-registry.js';
 import { infoStatus } from '../../../../test/support/transfers.js';
 
 const folder = temporaryFolder('profiles');
-/** Without `Partitioned`, Chromium keeps no cookies of another site, as Firefox does not that blocks third-party cookies. */
+/**
+ * Without `Partitioned`, Chromium keeps no cookies of another site, as Firefox does not that blocks third-party
+ * cookies.
+ */
 let pages: ClientPages;
 beforeAll(async () => {
   pages = await ClientPages.start(folder, { COOKIE_PARTITIONED: 'false' });

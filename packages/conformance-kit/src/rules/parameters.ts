@@ -80,8 +80,8 @@ export function isAccepted(body: Type<object>, parameters: Parameters): boolean 
 }
 
 /**
- * The longest text that the rules of a body accept, at most about 10,000 characters. It repeats one character of a valid
- * text, because a pattern may admit any number of characters at one place only, for example before an @.
+ * The longest text that the rules of a body accept, at most about 10,000 characters. It repeats one character of a
+ * valid text, because a pattern may admit any number of characters at one place only, for example before an @.
  */
 function longestText(body: Type<object>, parameters: Parameters, name: string): string {
   const value = `${parameters[name]}`;

@@ -100,7 +100,9 @@ export async function assertNoSecretIn({ service, output }: Subject, secrets: st
 const SAMPLE_COUNT = 10;
 const REPEATED = 'repeats when Math.random() repeats its numbers';
 
-/** The texts of requests and responses while `Math.random()` of the service returns the same numbers as in each call. */
+/**
+ * The texts of requests and responses while `Math.random()` of the service returns the same numbers as in each call.
+ */
 async function sample(subject: Subject): Promise<Record<string, string[]>> {
   let state = 1;
   const patch = new SharedPatch(Math, 'random', (original) => () => {

@@ -10,7 +10,10 @@ import { voucher } from './voucher.js';
 /** A mistake of an author, the rule that finds it, and the option that a test omits if this is the mistake. */
 export type Row = [mistake: string, rule: string, failure: RegExp, omitted?: string];
 
-/** A grant or a route, and its mistakes. It reads the first one when its classes are declared, and each one when it runs. */
+/**
+ * A grant or a route, and its mistakes. It reads the first one when its classes are declared, and each one when it
+ * runs.
+ */
 interface Mistakes {
   subject: string;
   tested: () => TestedGrant | TestedRoute;

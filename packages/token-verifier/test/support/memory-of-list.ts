@@ -1,6 +1,6 @@
 /**
- * Prints the memory of an empty list of revocations and of a list of COUNT revocations: `node --expose-gc … COUNT PAGES`.
- * The array buffers are measured after each page, and the garbage of this page counts.
+ * Prints the memory of an empty list of revocations and of a list of COUNT revocations: `node --expose-gc … COUNT
+ * PAGES`. The array buffers are measured after each page, and the garbage of this page counts.
  */
 import { randomUUID } from 'node:crypto';
 import type { FeedEntry } from '../../src/feed-response.js';

@@ -49,8 +49,8 @@ export class RegistryFile {
   /**
    * Creates and changes the listed entries in one transaction. Writes nothing if nothing changes.
    *
-   * @param prunes deletes the clients, agents and resource servers that an earlier file brought and this one does not have,
-   *   and suspends such organizations
+   * @param prunes deletes the clients, agents and resource servers that an earlier file brought and this one does not
+   *   have, and suspends such organizations
    * @param isDryRun writes nothing at all
    * @throws RegistryFileError with every violation, in which case nothing is changed
    */

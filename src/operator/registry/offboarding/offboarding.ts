@@ -23,8 +23,9 @@ const PAUSES_PER_STEP = 3;
 const RETENTION_MS = ENTRY_SECONDS * 1000;
 
 /**
- * Carries out off-boardings that are due (protocol §9.1). The organization is deleted first: from then on, the off-boarding
- * cannot be cancelled. Its row stays until the end, so that its id stays taken, and a process that stopped continues.
+ * Carries out off-boardings that are due (protocol §9.1). The organization is deleted first: from then on, the
+ * off-boarding cannot be cancelled. Its row stays until the end, so that its id stays taken, and a process that stopped
+ * continues.
  */
 @Injectable()
 export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdown {

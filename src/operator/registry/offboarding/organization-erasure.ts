@@ -35,8 +35,8 @@ interface RowOfOrganization extends ObjectLiteral {
 }
 
 /**
- * Erases what belongs to an organization, in steps. They may stop after any step and be repeated: each finds what is left.
- * Its tokens ended with its suspension, so verifiers get no further entries, except those of its clients.
+ * Erases what belongs to an organization, in steps. They may stop after any step and be repeated: each finds what is
+ * left. Its tokens ended with its suspension, so verifiers get no further entries, except those of its clients.
  */
 @Injectable()
 export class OrganizationErasure {

@@ -209,8 +209,8 @@ describe.skipIf(onMariadb)('protocol §1.5: a process that gets SIGTERM', () => 
       await expect.poll(() => idle.receivedSoFar).toContain('HTTP/1.1 200 OK');
     }
 
-    // For 2 s, until the cluster has noticed that the process is not ready, the process accepts requests. The test sends
-    // its requests together, so that they fit into this time on a slow machine.
+    // For 2 s, until the cluster has noticed that the process is not ready, the process accepts requests. The test
+    // sends its requests together, so that they fit into this time on a slow machine.
     const sendBoth = () =>
       Promise.all([request(`${service.managementUrl}/health/ready`, {}), requestToken(service.url)]);
     service.process.signal('SIGTERM');
