@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { clientOf } from '../../support/statements.js';
