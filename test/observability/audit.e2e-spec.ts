@@ -7,6 +7,7 @@ import { AgentBrowser, codeOf, FOR_PUBLIC, implicitToken } from '../support/auth
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
 import { manage } from '../support/management-api.js';
+import { delaySelects } from '../support/statements.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/test-registry.js';
 import { ageRedemption, newCustomer, redeem, transferToken } from '../support/transfers.js';
 import { ADMIN_TOKEN, serviceOfTest, useService } from '../support/use-service.js';
@@ -166,6 +167,7 @@ describe('the audit log', () => {
     const pair = await exchangeCode(service, await codeOf(new AgentBrowser(service)));
     const revoke = (token: string) => manage(service, 'POST', '/oauth2/revoke', bearer(ADMIN_TOKEN), { token });
     service.audit.length = 0;
+    delaySelects(service);
     for (const end of [
       () => service.send('DELETE', '/v2/customer/token', bearer(own.access_token)),
       () => revoke(revoked.access_token),

@@ -46,7 +46,7 @@ describe('the packed package, installed next to another team’s package (exampl
     );
     expect(example.files.filter((path) => /try-it|demo-/.test(path))).toEqual([]);
     const kinds = new Set(built?.map((path) => /(\.d)?\.\w+$/.exec(path)?.[0]));
-    expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js', '.txt']);
+    expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.js']);
     expect(otherFiles?.filter((path) => !path.startsWith('examples/')).sort()).toEqual(
       [
         '.env.example',

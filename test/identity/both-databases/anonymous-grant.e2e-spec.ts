@@ -333,6 +333,7 @@ describe('protocol §4.13: forgetting a refresh token', () => {
     const { entity_id, access_token, refresh_token } = await anonymousCustomer(service);
     const moved = await stayOf(service, access_token);
     const next = (await use(refresh_token)).body.refresh_token;
+    delaySelects(service);
     for (const { body } of await Promise.all([forget(refresh_token), forget(refresh_token)])) expect(body).toEqual({});
     for (const token of [next, refresh_token]) expectInvalidGrant(await use(token));
     for (const token of [access_token, moved.access_token]) expect(await infoStatus(service, token)).toBe(200);
