@@ -4,8 +4,8 @@ import { fuzz } from '../../fuzz/fuzz.js';
 /** Other tests run in parallel on the same cores. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 
-it('protocol §2.4 and §2.11: 2,000 valid and damaged requests get responses of the protocol from one process, in flat memory', async () => {
-  const { statuses, succeeded } = await fuzz({ requests: 2_000, seed: 20_260_101, patience: RESPONSE_TIMEOUT_MS });
+it('protocol §2.4 and §2.11: 5,000 valid and damaged requests get responses of the protocol from one process, in flat memory', async () => {
+  const { statuses, succeeded } = await fuzz({ requests: 5_000, seed: 20_260_101, patience: RESPONSE_TIMEOUT_MS });
   expect(Object.keys(statuses).filter((status) => Number(status) >= 500)).toEqual([]);
   expect(succeeded).toEqual(
     expect.arrayContaining([
