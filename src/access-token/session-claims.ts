@@ -26,11 +26,6 @@ export class Actor {
   iss?: string;
 }
 
-/** The client of a trusted issuer may have the id of a client of this service. Ids of this service have no space. */
-export function qualifiedClientId({ aud, iss, client_id }: RevocableClaims): string {
-  return aud === undefined ? `${iss} ${client_id}` : client_id;
-}
-
 /** The claims that name the session of a token, and therefore the events that end the token. */
 export interface SessionClaims {
   /** The generation of the customer. The token has ended if the customer has another one. Absent in agents' tokens. */

@@ -1,11 +1,11 @@
 import { HttpCode, Post } from '@nestjs/common';
-import { qualifiedClientId } from '../access-token/session-claims.js';
 import { AgentGuard } from '../http/callers/bearer.guard.js';
 import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../http/callers/principal.js';
 import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
+import { qualifiedClientId } from '../session/token-validity.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerRecords } from './customer-records.js';
 import { NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';

@@ -1,7 +1,6 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import { inactiveToken } from '../access-token/inactive-reason.js';
-import { qualifiedClientId } from '../access-token/session-claims.js';
 import { BearerGuard } from '../http/callers/bearer.guard.js';
 import {
   type AgentPrincipal,
@@ -21,6 +20,7 @@ import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { Optional } from '../platform/validation/validation.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
+import { qualifiedClientId } from '../session/token-validity.js';
 import { BROWSERS, EndSessionsService } from './end-sessions.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 import { NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';

@@ -2,12 +2,17 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AccessTokens, type InspectedToken } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import { qualifiedClientId, type RevocableClaims } from '../access-token/session-claims.js';
+import type { RevocableClaims } from '../access-token/session-claims.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import { Registry } from '../registry/registry.js';
+
+/** The client of a trusted issuer may have the id of a client of this service. Ids of this service have no space. */
+export function qualifiedClientId({ aud, iss, client_id }: RevocableClaims): string {
+  return aud === undefined ? `${iss} ${client_id}` : client_id;
+}
 
 /** A part of a statement, and the values of its parameters. */
 interface Sql {

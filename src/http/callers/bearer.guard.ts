@@ -1,12 +1,11 @@
 import { type CanActivate, type ExecutionContext, Injectable, type Type } from '@nestjs/common';
 import type { Request } from 'express';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
-import { qualifiedClientId } from '../../access-token/session-claims.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { routeParametersOf } from '../../platform/http/route-parameters.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { Registry } from '../../registry/registry.js';
-import { ENDED_REASONS } from '../../session/token-validity.js';
+import { ENDED_REASONS, qualifiedClientId } from '../../session/token-validity.js';
 import { isCustomerRoute } from '../routes/customer-cors.js';
 import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
 import {
