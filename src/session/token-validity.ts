@@ -131,7 +131,8 @@ export class TokenValidity {
   }
 
   private entryReason(claims: RevocableClaims): InactiveReason | undefined {
-    return this.registry.endedReason({ ...claims, client_id: qualifiedClientId(claims) });
+    const { organization_id, iat } = claims;
+    return this.registry.endedReason({ client_id: qualifiedClientId(claims), organization_id, iat });
   }
 
   private async hasNoRow(query: ValidityQuery, manager?: EntityManager): Promise<boolean> {

@@ -87,17 +87,17 @@ export class StatementBatcher<Result> {
     const waitMs = Math.max(...waiting.map(({ until }) => until)) - performance.now();
     if (size === 1) return send(statement, () => [first.parameters], waitMs).then(first.resolve, first.reject);
     const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
-    let sent = waiting;
     const uses = () => {
-      // a write must not happen after the 503 of its request; an unneeded SELECT changes nothing
-      sent = mayPad ? [...waiting, ...padding] : waiting.filter(({ until }) => performance.now() < until);
-      return sent.map(({ parameters }) => parameters);
+      // an unneeded SELECT changes nothing
+      if (mayPad) return [...waiting, ...padding].map(({ parameters }) => parameters);
+      // a write must not happen after the 503 of its request, which may be later than the result of the others
+      const now = performance.now();
+      for (const late of waiting.filter(({ until }) => until <= now)) late.reject(new DeadlineExceededError(0));
+      return waiting.filter(({ until }) => until > now).map(({ parameters }) => parameters);
     };
     try {
       const results = split(await send(statement, uses, waitMs), size);
-      for (const [index, use] of waiting.entries())
-        if (sent.includes(use)) use.resolve(results[index] as Result);
-        else use.reject(new DeadlineExceededError(0)); // the 503 of its request may be later than this result
+      for (const [index, use] of waiting.entries()) use.resolve(results[index] as Result);
     } catch (error) {
       // One statement's error, such as a duplicate key, must not fail the others. An outage or a rollback fails all,
       // and `Database` sends them again after a rollback.
