@@ -6,8 +6,9 @@ const LEVELS = [
   ['platform', 'migrations'],
   ['oauth'],
   ['registry', 'access-token'],
-  ['customer'],
+  ['customer', 'feed'],
   ['session'],
+  ['redemption'],
   ['http'],
   ['identity'],
   ['token', 'transfer', 'agent-auth'],
@@ -27,7 +28,7 @@ const LEVELS = [
 ];
 /** The files of the highest level may import each other. */
 const MIXED_LEVEL = LEVELS.at(-1);
-/** The names that grants of other packages may import. The file re-exports from levels 0 to 7. */
+/** The names that grants of other packages may import. The file re-exports from levels 0 to 8. */
 const GRANT_API = '^src/public/grant\\.ts$';
 const GRANTS_LEVEL = LEVELS.findIndex((folders) => folders.includes('grants'));
 

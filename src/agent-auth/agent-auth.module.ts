@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { RedemptionModule } from '../redemption/redemption.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { AgentTokenController } from './agent-token.controller.js';
 import { AgentTokenIssuer } from './agent-token-issuer.js';
@@ -22,7 +23,7 @@ const PAGE = [Authorizer, Consents, PageResponses];
 
 /** Agents: the authorization page where they grant access, and their tokens. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Consent, SignInFailure]), AccessTokenModule, SessionModule],
+  imports: [TypeOrmModule.forFeature([Consent, SignInFailure]), AccessTokenModule, RedemptionModule, SessionModule],
   controllers: [PageController, AgentTokenController],
   providers: [AgentTokenIssuer, ClientCredentials, ...SESSION, ...PAGE],
   exports: [AgentTokenIssuer, Consents],

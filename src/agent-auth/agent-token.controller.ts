@@ -15,11 +15,11 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { requestContext, traced } from '../platform/request-context/request-context.js';
 import { ApiEnum, ApiOptionalString, ApiString } from '../platform/validation/validation.js';
+import { type AgentRefreshRow, AgentRefreshTokens } from '../redemption/agent-refresh-tokens.js';
+import { AuthorizationCodes, type AuthorizationRow } from '../redemption/authorization-codes.js';
 import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
-import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AgentSessionEndings } from '../session/agent/agent-session-endings.js';
-import { AuthorizationCodes, type AuthorizationRow } from '../session/agent/authorization-codes.js';
 import {
   type AgentGrant,
   AgentTokenIssuer,

@@ -1,7 +1,9 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { FeedModule } from '../feed/feed.module.js';
 import { CallersModule } from '../http/callers/callers.module.js';
+import { RedemptionModule } from '../redemption/redemption.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { TokenModule } from '../token/token.module.js';
 import { EventsController } from './introspection/events.controller.js';
@@ -16,7 +18,15 @@ import { ClusterMetadataController, ServerMetadataController } from './well-know
 
 /** What client libraries and services in the cluster ask. */
 @Module({
-  imports: [AccessTokenModule, CallersModule, DiscoveryModule, SessionModule, TokenModule],
+  imports: [
+    AccessTokenModule,
+    CallersModule,
+    DiscoveryModule,
+    FeedModule,
+    RedemptionModule,
+    SessionModule,
+    TokenModule,
+  ],
   controllers: [
     EventsController,
     IntrospectionController,

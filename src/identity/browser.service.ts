@@ -8,12 +8,12 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { LostCodeError, type RedeemableCode, TransferCodes } from '../redemption/transfer-codes.js';
 import { BrowserRecognition, isIn, type LeadingBrowser } from '../session/browser-recognition.js';
 import { Browsers, type NewBrowser } from '../session/browsers.js';
 import { SessionBounds } from '../session/session-bounds.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
-import { LostCodeError, type RedeemableCode, TransferCodes } from '../session/transfer-codes.js';
 import { CustomerCreation } from './customer-creation.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 

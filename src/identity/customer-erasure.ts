@@ -1,11 +1,11 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Customers } from '../customer/customers.js';
+import { CustomerEvents } from '../feed/customer-events.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
-import { CustomerEvents } from '../session/feed/customer-events.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 

@@ -1,6 +1,7 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import { inactiveToken } from '../access-token/inactive-reason.js';
+import { RevocationLimit } from '../feed/revocation-limit.js';
 import { BearerGuard } from '../http/callers/bearer.guard.js';
 import {
   type AgentPrincipal,
@@ -19,7 +20,6 @@ import { party } from '../platform/audit/audit.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { Optional } from '../platform/validation/validation.js';
-import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { qualifiedClientId } from '../session/token-validity.js';
 import { BROWSERS, EndSessionsService } from './end-sessions.service.js';
 import { IdentityCookies } from './identity-cookies.js';

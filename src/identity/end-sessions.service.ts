@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import { Customers } from '../customer/customers.js';
+import { CustomerEvents } from '../feed/customer-events.js';
 import { operatorActor } from '../http/callers/operator-credentials.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
@@ -8,7 +9,6 @@ import { Database } from '../platform/database/database.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { Optional } from '../platform/validation/validation.js';
 import { BrowserRecognition } from '../session/browser-recognition.js';
-import { CustomerEvents } from '../session/feed/customer-events.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { Sessions } from '../session/sessions.js';
 import type { CandidateCredentials } from './identity-cookies.js';

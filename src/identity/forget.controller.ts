@@ -11,7 +11,7 @@ import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { IsUuid } from '../platform/validation/text-rules.js';
 import { ApiOptionalString, ApiString, Optional } from '../platform/validation/validation.js';
-import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
+import { CustomerRefreshTokens } from '../redemption/customer-refresh-tokens.js';
 import { BrowserService } from './browser.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 

@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
 import { CustomerModule } from '../customer/customer.module.js';
+import { FeedModule } from '../feed/feed.module.js';
 import { CallersModule } from '../http/callers/callers.module.js';
+import { RedemptionModule } from '../redemption/redemption.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { BrowserService } from './browser.service.js';
@@ -44,7 +46,7 @@ const EXPORTED = [
  * - A new browser gets copies of sessions of the earlier browser: `browser.service.ts`.
  */
 @Module({
-  imports: [CustomerModule, CallersModule, RegistryModule, SessionModule],
+  imports: [CustomerModule, CallersModule, FeedModule, RedemptionModule, RegistryModule, SessionModule],
   controllers: [CustomerDataController, EndSessionsController, ForgetController],
   providers: [...EXPORTED, UserSignIns],
   exports: EXPORTED,

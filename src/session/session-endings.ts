@@ -3,12 +3,12 @@ import { type EntityManager, In } from 'typeorm';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/session-claims.js';
 import { Customers } from '../customer/customers.js';
+import { RecordedEndings } from '../feed/recorded-endings.js';
+import { RevocationLimit } from '../feed/revocation-limit.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { Browsers } from './browsers.js';
-import { RevocationLimit } from './feed/revocation-limit.js';
-import { RecordedEndings } from './recorded-endings.js';
 import { Session, type SessionKind } from './session.entity.js';
 import { Sessions, type StoredSession } from './sessions.js';
 

@@ -5,8 +5,8 @@ import type { Customer } from '../customer/customer.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
 import { CustomerService } from '../identity/customer.service.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Proofs } from '../redemption/proofs.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
-import { Proofs } from '../session/proofs.js';
 import type { GrantMetadata, GrantResult } from './grant.js';
 
 interface GrantedTo {

@@ -1,13 +1,13 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
+import { RevocationLimit } from '../feed/revocation-limit.js';
 import { ClientAuthentication, CredentialParameters } from '../http/callers/client-authentication.js';
 import { ClientRequest } from '../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { ApiOptionalString, ApiString } from '../platform/validation/validation.js';
-import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of RFC 7009 §2.1. */

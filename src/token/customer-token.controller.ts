@@ -2,6 +2,7 @@ import { Delete, Get } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor, USER_VERIFIED } from '../access-token/session-claims.js';
+import { RevocationLimit } from '../feed/revocation-limit.js';
 import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
 import type { CustomerPrincipal } from '../http/callers/principal.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
@@ -18,7 +19,6 @@ import {
   Nested,
   Optional,
 } from '../platform/validation/validation.js';
-import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
 
 class TokenInfo {

@@ -2,13 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { Audience } from '../access-token/session-claims.js';
+import type { CountedRevocation } from '../feed/revocation-limit.js';
 import { operatorActor } from '../http/callers/operator-credentials.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { type RequestContext, requestContext } from '../platform/request-context/request-context.js';
-import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
+import { AgentRefreshTokens } from '../redemption/agent-refresh-tokens.js';
+import { CustomerRefreshTokens } from '../redemption/customer-refresh-tokens.js';
 import { AgentSessionEndings } from '../session/agent/agent-session-endings.js';
-import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
-import type { CountedRevocation } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
 
 const record = (facts: Pick<Partial<RequestContext>, 'token' | 'reason'>) => requestContext.set(facts);

@@ -1,7 +1,9 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { FeedModule } from '../feed/feed.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
+import { RedemptionModule } from '../redemption/redemption.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { CustomerClaimsSource } from './customer-claims.js';
@@ -13,7 +15,7 @@ import { TokenRevocation } from './token-revocation.js';
 
 /** Issues customer tokens, and ends them. The token endpoint finds its grants among the providers of all modules. */
 @Module({
-  imports: [DiscoveryModule, AccessTokenModule, IdentityModule, SessionModule],
+  imports: [DiscoveryModule, AccessTokenModule, FeedModule, IdentityModule, RedemptionModule, SessionModule],
   controllers: [TokenController, CustomerTokenController, CustomerRevocationController],
   providers: [GrantRegistry, CustomerClaimsSource, AttemptLimits, TokenRevocation],
   exports: [GrantRegistry, TokenRevocation],

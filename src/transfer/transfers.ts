@@ -13,9 +13,9 @@ import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiInteger, ApiString } from '../platform/validation/validation.js';
+import { TransferCodes } from '../redemption/transfer-codes.js';
 import { Registry } from '../registry/registry.js';
 import { Sessions } from '../session/sessions.js';
-import { TransferCodes } from '../session/transfer-codes.js';
 import type { TransferBody } from './transfer.body.js';
 
 /** The response of an identity transfer (protocol §4.4). */

@@ -5,8 +5,8 @@ import {
   MAX_WAITING_EVENT_REQUESTS,
   RevocationReader,
 } from '../../src/discovery/introspection/feed-reader.js';
-import { CustomerEvent } from '../../src/session/feed/customer-event.entity.js';
-import { FeedStore } from '../../src/session/feed/feed-store.js';
+import { CustomerEvent } from '../../src/feed/customer-event.entity.js';
+import { FeedStore } from '../../src/feed/feed-store.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { EVENT_SERVERS, EVENTS_SECRET, EventConsumer, readEvents } from '../support/customer-events.js';
 import { endSessionsAsOperator } from '../support/end-sessions.js';

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { MAX_ENTRIES } from '../../src/feed/feed-entries.js';
+import { MAX_WAITING_ENTRIES } from '../../src/feed/feed-store.js';
 import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
 import { keysOfSite } from '../../src/platform/network.js';
-import { MAX_ENTRIES } from '../../src/session/feed/feed-entries.js';
-import { MAX_WAITING_ENTRIES } from '../../src/session/feed/feed-store.js';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8');
 const section = page.split('\n### Mass revocation\n')[1]?.split('\n### ')[0] as string;

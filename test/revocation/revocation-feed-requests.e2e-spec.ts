@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { MAX_WAITING_REQUESTS, RevocationReader } from '../../src/discovery/introspection/feed-reader.js';
+import { Ended } from '../../src/feed/ended.entity.js';
 import { Database } from '../../src/platform/database/database.js';
-import { Ended } from '../../src/session/ended.entity.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import {

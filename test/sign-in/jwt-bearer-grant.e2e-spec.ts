@@ -3,7 +3,7 @@ import { describeGrant } from '@customer-authorization/conformance-kit';
 import { afterAll, describe, expect, it } from 'vitest';
 import { CustomerKey } from '../../src/customer/customer-key.entity.js';
 import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js';
-import { ProofUse } from '../../src/session/proof-use.entity.js';
+import { ProofUse } from '../../src/redemption/proof-use.entity.js';
 import {
   AUTH_URL,
   JWT_BEARER,

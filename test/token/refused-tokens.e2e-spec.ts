@@ -5,7 +5,7 @@ import { importJWK, type JWK, SignJWT } from 'jose';
 import { pino } from 'pino';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type InactiveReason } from '../../src/access-token/inactive-reason.js';
-import { Ended } from '../../src/session/ended.entity.js';
+import { Ended } from '../../src/feed/ended.entity.js';
 import { agentTokenBody, claimsOf, newAgent } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';

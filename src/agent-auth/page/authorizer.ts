@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { requestContext } from '../../platform/request-context/request-context.js';
+import { AuthorizationCodes } from '../../redemption/authorization-codes.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { AuthorizationCodes } from '../../session/agent/authorization-codes.js';
 import { AgentTokenIssuer, grantedScope } from '../agent-token-issuer.js';
 import type { AuthorizationRequest } from './authorization-request.js';
 import { errorParameters, type ResponseParameters } from './authorization-response.js';

@@ -1,6 +1,8 @@
 import { applyDecorators, Req } from '@nestjs/common';
 import { IsArray, IsISO8601, Matches } from 'class-validator';
 import type { Request, Response } from 'express';
+import { EVENT_KINDS, type EventKind } from '../../feed/customer-event.entity.js';
+import type { PublishedEvent } from '../../feed/event-pages.js';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -10,8 +12,6 @@ import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { ApiEnum, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
 import type { ReadableEvents, ResourceServer } from '../../registry/resource-server.entity.js';
-import { EVENT_KINDS, type EventKind } from '../../session/feed/customer-event.entity.js';
-import type { PublishedEvent } from '../../session/feed/event-pages.js';
 import { eventCursorOf, parseEventCursor } from './feed-cursors.js';
 import { FeedBody, FeedQuery, FeedRoutes, PageOfFeed, unknownCursor } from './feed-query.js';
 import { EventReader } from './feed-reader.js';

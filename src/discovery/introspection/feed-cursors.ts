@@ -1,6 +1,6 @@
+import type { FeedPosition } from '../../feed/feed-state.js';
+import type { PublishedRevocation } from '../../feed/revocation-pages.js';
 import { decodeCursor, encodeCursor } from '../../oauth/pages.js';
-import type { FeedPosition } from '../../session/feed/feed-state.js';
-import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 
 /** The part of the revocation feed that a caller sees. The operator sees everything. */
 export const FEED_VIEWS = ['all', 'customer-api', 'agent-api', 'none'] as const;

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { EventPages, type PublishedEvent } from '../../session/feed/event-pages.js';
-import type { FeedPage } from '../../session/feed/feed-pages.js';
-import { FeedPublisher } from '../../session/feed/feed-publisher.js';
-import { type FeedPosition, isSamePosition } from '../../session/feed/feed-state.js';
-import { type PublishedRevocation, RevocationPages } from '../../session/feed/revocation-pages.js';
+import { EventPages, type PublishedEvent } from '../../feed/event-pages.js';
+import type { FeedPage } from '../../feed/feed-pages.js';
+import { FeedPublisher } from '../../feed/feed-publisher.js';
+import { type FeedPosition, isSamePosition } from '../../feed/feed-state.js';
+import { type PublishedRevocation, RevocationPages } from '../../feed/revocation-pages.js';
 
 /**
  * With those of the events below half of the connections of the management port, so that they leave room for probes.

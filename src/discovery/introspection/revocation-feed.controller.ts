@@ -1,6 +1,7 @@
 import { Req } from '@nestjs/common';
 import { IsArray, IsISO8601 } from 'class-validator';
 import type { Request, Response } from 'express';
+import type { PublishedRevocation } from '../../feed/revocation-pages.js';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -9,7 +10,6 @@ import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { ApiEnum, ApiOptionalInteger, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
-import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { isVisibleIn, parseRevocationCursor, revocationCursorOf, viewOf } from './feed-cursors.js';
 import { FeedBody, FeedQuery, FeedRoutes, PageOfFeed, unknownCursor } from './feed-query.js';
 import { RevocationReader } from './feed-reader.js';

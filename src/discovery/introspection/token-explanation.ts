@@ -4,12 +4,12 @@ import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../../a
 import { TrustedIssuerTokens } from '../../http/callers/trusted-issuer-tokens.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import type { TrustedIssuer } from '../../platform/configuration/issuers.js';
+import { AgentRefreshTokens } from '../../redemption/agent-refresh-tokens.js';
+import { AuthorizationCodes } from '../../redemption/authorization-codes.js';
+import { CustomerRefreshTokens } from '../../redemption/customer-refresh-tokens.js';
+import { TransferCodes } from '../../redemption/transfer-codes.js';
 import { Registry } from '../../registry/registry.js';
-import { AgentRefreshTokens } from '../../session/agent/agent-refresh-tokens.js';
-import { AuthorizationCodes } from '../../session/agent/authorization-codes.js';
-import { CustomerRefreshTokens } from '../../session/customer-refresh-tokens.js';
 import { TokenInspection } from '../../session/token-validity.js';
-import { TransferCodes } from '../../session/transfer-codes.js';
 
 interface ExplainedToken {
   kind: string;

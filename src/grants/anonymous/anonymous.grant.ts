@@ -4,8 +4,8 @@ import { IdentityModule } from '../../identity/identity.module.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { IsUuid } from '../../platform/validation/text-rules.js';
 import { ApiEnum } from '../../platform/validation/validation.js';
-import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
-import { SessionModule } from '../../session/session.module.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../redemption/customer-refresh-tokens.js';
+import { RedemptionModule } from '../../redemption/redemption.module.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.17. On the path of a group `organization_id` may be omitted. */
@@ -56,5 +56,5 @@ class AnonymousGrant implements Grant<AnonymousBody> {
   }
 }
 
-@Module({ imports: [IdentityModule, SessionModule], providers: [AnonymousGrant] })
+@Module({ imports: [IdentityModule, RedemptionModule], providers: [AnonymousGrant] })
 export class AnonymousGrantModule {}

@@ -9,11 +9,11 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { traced } from '../../platform/request-context/request-context.js';
 import { ApiOptionalString, ApiString, Optional } from '../../platform/validation/validation.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../redemption/customer-refresh-tokens.js';
+import { RedemptionModule } from '../../redemption/redemption.module.js';
+import { type RedeemableCode, TransferCodes } from '../../redemption/transfer-codes.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { Registry } from '../../registry/registry.js';
-import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
-import { SessionModule } from '../../session/session.module.js';
-import { type RedeemableCode, TransferCodes } from '../../session/transfer-codes.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The ways in which a customer can stay on the second device (protocol §4.5). */
@@ -132,5 +132,5 @@ function assertMayRemember(client: ClientApplication, kind: RememberKind): void 
   if (kind === 'refresh_token' && !client.mayUse(REFRESH_TOKEN_GRANT, true)) throw ERRORS.grantNotListed();
 }
 
-@Module({ imports: [IdentityModule, SessionModule], providers: [IdentityTokenGrant] })
+@Module({ imports: [IdentityModule, RedemptionModule], providers: [IdentityTokenGrant] })
 export class IdentityTokenGrantModule {}

@@ -2,9 +2,9 @@ import { Injectable, Module } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiString } from '../../platform/validation/validation.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../redemption/customer-refresh-tokens.js';
+import { RedemptionModule } from '../../redemption/redemption.module.js';
 import { Registry } from '../../registry/registry.js';
-import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
-import { SessionModule } from '../../session/session.module.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.8. */
@@ -44,5 +44,5 @@ class RefreshTokenGrant implements Grant<RefreshTokenBody> {
   }
 }
 
-@Module({ imports: [SessionModule], providers: [RefreshTokenGrant] })
+@Module({ imports: [RedemptionModule], providers: [RefreshTokenGrant] })
 export class RefreshTokenGrantModule {}

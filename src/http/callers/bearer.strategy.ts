@@ -5,7 +5,7 @@ import { Strategy } from 'passport-http-bearer';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { inactiveToken } from '../../access-token/inactive-reason.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { type ProofCustomer, Proofs } from '../../session/proofs.js';
+import { type ProofCustomer, Proofs } from '../../redemption/proofs.js';
 import { TokenInspection } from '../../session/token-validity.js';
 import { authorizationOf } from './authorization.js';
 import {

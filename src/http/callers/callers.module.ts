@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { ForeignJwts } from '../../oauth/foreign-jwts.js';
+import { RedemptionModule } from '../../redemption/redemption.module.js';
 import { RegistryModule } from '../../registry/registry.module.js';
 import { SessionModule } from '../../session/session.module.js';
 import { BearerGuard } from './bearer.guard.js';
@@ -30,7 +31,7 @@ const EXPORTED = [
 
 /** Authenticates the callers of all routes: customers, agents, clients, resource servers and operators. */
 @Module({
-  imports: [AccessTokenModule, RegistryModule, SessionModule],
+  imports: [AccessTokenModule, RedemptionModule, RegistryModule, SessionModule],
   providers: [...EXPORTED, ClientAssertions],
   exports: EXPORTED,
 })

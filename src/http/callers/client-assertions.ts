@@ -12,8 +12,8 @@ import { Configuration } from '../../platform/configuration/configuration.js';
 import { isOfOtherCallers } from '../../platform/configuration/issuers.js';
 import { sha256 } from '../../platform/secret.js';
 import { isIdText } from '../../platform/validation/text-rules.js';
+import { ProofUses } from '../../redemption/proof-uses.js';
 import type { AssertionKeys, FederatedIdentity } from '../../registry/assertion-keys.js';
-import { ProofUses } from '../../session/proof-uses.js';
 
 /** `client_assertion_type` (RFC 7523 §2.2). */
 export const JWT_ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';

@@ -6,7 +6,7 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import { type RequestContext, requestContext } from '../../platform/request-context/request-context.js';
-import type { ProofCustomer } from '../../session/proofs.js';
+import type { ProofCustomer } from '../../redemption/proofs.js';
 
 /** The scope that an agent needs to create customers and to act for them. */
 export const CUSTOMERS_OWN = 'customers:own';

@@ -1,6 +1,6 @@
+import { FeedStore } from '../../feed/feed-store.js';
 import { Purge } from '../../identity/purge.js';
 import { DATABASE_VARIABLES } from '../../platform/configuration/load-configuration.js';
-import { FeedStore } from '../../session/feed/feed-store.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** `purge` deletes expired rows. If another process is purging, the exit code is 1. */

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AgentAuthModule } from '../../agent-auth/agent-auth.module.js';
 import { CustomerModule } from '../../customer/customer.module.js';
+import { FeedModule } from '../../feed/feed.module.js';
 import { CallersModule } from '../../http/callers/callers.module.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { RegistryModule } from '../../registry/registry.module.js';
@@ -25,6 +26,7 @@ import { RegistryTransactions } from './registry-transactions.js';
     RegistryModule,
     CallersModule,
     AgentAuthModule,
+    FeedModule,
     SessionModule,
     CustomerModule,
     IdentityModule,

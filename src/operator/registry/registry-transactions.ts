@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { Consents } from '../../agent-auth/page/consents.js';
+import { RecordedEndings } from '../../feed/recorded-endings.js';
 import { Audit, party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import { Clock } from '../../platform/clock.js';
@@ -18,7 +19,6 @@ import { Registry } from '../../registry/registry.js';
 import { lockRevision, raiseRevision } from '../../registry/registry-revision.js';
 import { ResourceServer } from '../../registry/resource-server.entity.js';
 import { AgentSessionEndings } from '../../session/agent/agent-session-endings.js';
-import { RecordedEndings } from '../../session/recorded-endings.js';
 import type { EntryChange } from './entry-change.js';
 
 /** A client has at most 5 lists of 64 KB, so that a statement is below `max_allowed_packet`, 16 MB in MariaDB. */

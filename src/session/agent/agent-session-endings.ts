@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In, IsNull, Not } from 'typeorm';
 import type { InactiveReason } from '../../access-token/inactive-reason.js';
+import { RecordedEndings } from '../../feed/recorded-endings.js';
 import { Database } from '../../platform/database/database.js';
 import { selectIn } from '../../platform/database/in-transaction.js';
 import type { SqlValue } from '../../platform/database/sql-dialect.js';
@@ -8,7 +9,6 @@ import { type EntityRow, selectStatement } from '../../platform/database/stateme
 import { placeholdersFor, portionsOf, valueList } from '../../platform/database/value-list.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
-import { RecordedEndings } from '../recorded-endings.js';
 import { AgentSession, KINDS_WITHOUT_TOKENS } from './agent-session.entity.js';
 import { type AgentCaller, AgentSessions } from './agent-sessions.js';
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { sha256 } from '../../platform/secret.js';
-import { PROOF_CLOCK_SKEW_MS, ProofUses } from '../../session/proof-uses.js';
+import { PROOF_CLOCK_SKEW_MS, ProofUses } from '../../redemption/proof-uses.js';
 import type { AnyGrantRequest } from '../grant.js';
 
 /** Ensures that a proof gets at most as many tokens as `uses` of its grant declares, in all processes together. */

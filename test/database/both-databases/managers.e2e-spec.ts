@@ -7,7 +7,7 @@ import { Database } from '../../../src/platform/database/database.js';
 import { isDuplicate } from '../../../src/platform/database/database-errors.js';
 import { insertStatement } from '../../../src/platform/database/statement.js';
 import { type RequestContext, requestContext } from '../../../src/platform/request-context/request-context.js';
-import { ProofUse } from '../../../src/session/proof-use.entity.js';
+import { ProofUse } from '../../../src/redemption/proof-use.entity.js';
 import { metricOf } from '../../support/management-api.js';
 import { clientOf } from '../../support/statements.js';
 import { useService } from '../../support/use-service.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CustomerEvent } from '../../../src/session/feed/customer-event.entity.js';
+import { CustomerEvent } from '../../../src/feed/customer-event.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';

@@ -14,7 +14,7 @@ import {
   Optional,
   UseCounter,
 } from '../../../src/public/grant.js';
-import { ProofUse } from '../../../src/session/proof-use.entity.js';
+import { ProofUse } from '../../../src/redemption/proof-use.entity.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, vi } from 'vitest';
 import { CustomerEntity } from '../../../src/customer/customer.entity.js';
+import { Ended } from '../../../src/feed/ended.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { Browser } from '../../../src/session/browser.entity.js';
-import { Ended } from '../../../src/session/ended.entity.js';
 import { Session, type SessionKind } from '../../../src/session/session.entity.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';

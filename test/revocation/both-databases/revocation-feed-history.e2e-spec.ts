@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Ended } from '../../../src/session/ended.entity.js';
-import { FeedStore } from '../../../src/session/feed/feed-store.js';
+import { Ended } from '../../../src/feed/ended.entity.js';
+import { FeedStore } from '../../../src/feed/feed-store.js';
 import { runCommand, runCommandWithInput } from '../../support/operator-commands.js';
 import { endNewToken, FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../../support/revocation-feed.js';
 import { testRegistry } from '../../support/test-registry.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { RevocationReader } from '../../../src/discovery/introspection/feed-reader.js';
+import { FeedPublisher } from '../../../src/feed/feed-publisher.js';
+import { FeedStore } from '../../../src/feed/feed-store.js';
+import { RevocationPages } from '../../../src/feed/revocation-pages.js';
 import type { Statement } from '../../../src/platform/database/statement.js';
-import { FeedPublisher } from '../../../src/session/feed/feed-publisher.js';
-import { FeedStore } from '../../../src/session/feed/feed-store.js';
-import { RevocationPages } from '../../../src/session/feed/revocation-pages.js';
 import {
   agentTokenBody,
   changePassword,

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
+import { Ended } from '../../../src/feed/ended.entity.js';
+import { RevocationLimit } from '../../../src/feed/revocation-limit.js';
 import { Database } from '../../../src/platform/database/database.js';
-import { Ended } from '../../../src/session/ended.entity.js';
-import { RevocationLimit } from '../../../src/session/feed/revocation-limit.js';
 import { Session } from '../../../src/session/session.entity.js';
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';

@@ -1,6 +1,6 @@
 import { IsNull } from 'typeorm';
 import { describe, expect, it } from 'vitest';
-import { Ended } from '../../../src/session/ended.entity.js';
+import { Ended } from '../../../src/feed/ended.entity.js';
 import type { Session } from '../../../src/session/session.entity.js';
 import { claimsOf, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';

@@ -1,5 +1,6 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { LessThanOrEqual } from 'typeorm';
+import { ENTRY_SECONDS } from '../../../feed/recorded-endings.js';
 import { Audit, party } from '../../../platform/audit/audit.js';
 import { Clock } from '../../../platform/clock.js';
 import { Database } from '../../../platform/database/database.js';
@@ -12,7 +13,6 @@ import { DeletedEntries } from '../../../registry/deleted-entries.js';
 import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
 import { Organization } from '../../../registry/organization.entity.js';
 import { Registry } from '../../../registry/registry.js';
-import { ENTRY_SECONDS } from '../../../session/recorded-endings.js';
 import { RegistryTransactions } from '../registry-transactions.js';
 import { OrganizationErasure } from './organization-erasure.js';
 

@@ -1,6 +1,7 @@
 import { Injectable, type Type } from '@nestjs/common';
 import { type EntityManager, type FindOptionsWhere, In, Not, type ObjectLiteral } from 'typeorm';
 import { OrganizationCustomers } from '../../../customer/organization-customers.js';
+import { CustomerEvent } from '../../../feed/customer-event.entity.js';
 import { CustomerErasure } from '../../../identity/customer-erasure.js';
 import { party } from '../../../platform/audit/audit.js';
 import { Database } from '../../../platform/database/database.js';
@@ -11,7 +12,6 @@ import { CLIENTS } from '../../../registry/entries/client.entry.js';
 import type { EntryKind } from '../../../registry/entries/entry-kind.js';
 import { pagesOf } from '../../../registry/row-pages.js';
 import { AgentSession } from '../../../session/agent/agent-session.entity.js';
-import { CustomerEvent } from '../../../session/feed/customer-event.entity.js';
 import { Session } from '../../../session/session.entity.js';
 import { OneTimeCode } from '../../../token/stores/one-time-code.entity.js';
 import { RegistryTransactions } from '../registry-transactions.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { expect, it } from 'vitest';
-import { FeedPublisher } from '../../../../src/session/feed/feed-publisher.js';
+import { FeedPublisher } from '../../../../src/feed/feed-publisher.js';
 import { EventConsumer } from '../../../support/customer-events.js';
 import { manage } from '../../../support/management-api.js';
 import { startPod } from '../../../support/processes.js';

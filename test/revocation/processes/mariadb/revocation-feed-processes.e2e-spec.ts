@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
+import { FeedPublisher } from '../../../../src/feed/feed-publisher.js';
 import { Database } from '../../../../src/platform/database/database.js';
-import { FeedPublisher } from '../../../../src/session/feed/feed-publisher.js';
 import { claimsOf } from '../../../support/agent-tokens.js';
 import { metricOf } from '../../../support/management-api.js';
 import { startPod } from '../../../support/processes.js';

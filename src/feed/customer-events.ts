@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Clock, DAY_MS } from '../../platform/clock.js';
-import { Configuration } from '../../platform/configuration/configuration.js';
-import { Database } from '../../platform/database/database.js';
-import { portionsOf } from '../../platform/database/value-list.js';
-import { uuidv7 } from '../../platform/uuid.js';
+import { Clock, DAY_MS } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Database } from '../platform/database/database.js';
+import { portionsOf } from '../platform/database/value-list.js';
+import { uuidv7 } from '../platform/uuid.js';
 import { CustomerEvent, type EventKind } from './customer-event.entity.js';
 
 /** The number of events that an export has. Only a user with as many linked customers in EVENT_DAYS has more. */

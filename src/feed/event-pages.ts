@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { timeOf } from '../../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
+import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import type { CustomerEvent, EventKind } from './customer-event.entity.js';
 import { FeedPages } from './feed-pages.js';
 import { ROWS_PER_PAGE } from './feed-store.js';

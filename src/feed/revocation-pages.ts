@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { timeOf } from '../../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
-import type { Ended, EndedAudience, EndedKind } from '../ended.entity.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
+import { type EntityRow, selectStatement } from '../platform/database/statement.js';
+import type { Ended, EndedAudience, EndedKind } from './ended.entity.js';
 import { FeedPages } from './feed-pages.js';
 import { ROWS_PER_PAGE } from './feed-store.js';
 

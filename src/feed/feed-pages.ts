@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable } from '@nestjs/common';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { Database } from '../../platform/database/database.js';
-import { DatabaseClock } from '../../platform/database/database-clock.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Database } from '../platform/database/database.js';
+import { DatabaseClock } from '../platform/database/database-clock.js';
 import { FeedPublisher } from './feed-publisher.js';
 import type { FeedPosition } from './feed-state.js';
 import { FeedStore, ROWS_PER_PAGE } from './feed-store.js';

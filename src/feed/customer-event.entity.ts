@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../../platform/database/entity-checks.js';
+import { Expires } from '../platform/database/entity-checks.js';
 
 /** What became of a customer (protocol §7.8). */
 export const EVENT_KINDS = [

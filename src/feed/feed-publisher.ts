@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { Counter } from 'prom-client';
-import { DatabaseClock } from '../../platform/database/database-clock.js';
-import { DatabaseStart } from '../../platform/database/database-start.js';
-import { MetricsRegistry } from '../../platform/metrics.js';
-import { ENTRY_SECONDS } from '../recorded-endings.js';
+import { DatabaseClock } from '../platform/database/database-clock.js';
+import { DatabaseStart } from '../platform/database/database-start.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { FeedEntries } from './feed-entries.js';
 import { type FeedPosition, FeedState } from './feed-state.js';
 import { FeedStore, MAX_ROWS_PER_POSITION, type StoredFeedState, type WaitingRows } from './feed-store.js';
+import { ENTRY_SECONDS } from './recorded-endings.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
 const POLL_PAUSE_MS = 400;

@@ -12,11 +12,11 @@ import { type EntityRow, type NotNull, selectStatement, writeStatement } from '.
 import { sha256 } from '../platform/secret.js';
 import { UUID } from '../platform/uuid.js';
 import { Registry } from '../registry/registry.js';
-import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
-import { type AgentCaller, AgentSessions } from './agent/agent-sessions.js';
-import type { Session } from './session.entity.js';
-import { SessionBounds } from './session-bounds.js';
-import { agentOf, type SessionOrigin, Sessions } from './sessions.js';
+import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from '../session/agent/agent-columns.js';
+import { type AgentCaller, AgentSessions } from '../session/agent/agent-sessions.js';
+import type { Session } from '../session/session.entity.js';
+import { SessionBounds } from '../session/session-bounds.js';
+import { agentOf, type SessionOrigin, Sessions } from '../session/sessions.js';
 
 /** Protocol §10.7. */
 const MAX_AGE_MS = DAY_MS;

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
-import { Database } from '../../platform/database/database.js';
-import { sqlFlag, timeOf } from '../../platform/database/sql-dialect.js';
+import { Database } from '../platform/database/database.js';
+import { sqlFlag, timeOf } from '../platform/database/sql-dialect.js';
 import {
   type BoundWrite,
   bindWrite,
@@ -11,10 +11,10 @@ import {
   selectStatement,
   writeStatement,
   writesTogether,
-} from '../../platform/database/statement.js';
-import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
-import type { Ended } from '../ended.entity.js';
+} from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import type { CustomerEvent } from './customer-event.entity.js';
+import type { Ended } from './ended.entity.js';
 import { RevocationFeedState } from './revocation-feed-state.entity.js';
 
 /** The column is a signed integer of 32 bits. */

@@ -10,15 +10,15 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { insertsTogether, type NotNull, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { actOf, agentHasEnded } from './agent/agent-columns.js';
-import { Browsers } from './browsers.js';
-import { NEW_SESSION, newSessionRow } from './first-session.js';
+import { actOf, agentHasEnded } from '../session/agent/agent-columns.js';
+import { Browsers } from '../session/browsers.js';
+import { NEW_SESSION, newSessionRow } from '../session/first-session.js';
+import { Session } from '../session/session.entity.js';
+import { SessionBounds } from '../session/session-bounds.js';
+import { SessionEndings } from '../session/session-endings.js';
+import { SessionLifetime } from '../session/session-lifetime.js';
+import { type RedeemableRow, Sessions } from '../session/sessions.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
-import { Session } from './session.entity.js';
-import { SessionBounds } from './session-bounds.js';
-import { SessionEndings } from './session-endings.js';
-import { SessionLifetime } from './session-lifetime.js';
-import { type RedeemableRow, Sessions } from './sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-codes.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */

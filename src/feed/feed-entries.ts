@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../../platform/clock.js';
-import { MetricsRegistry } from '../../platform/metrics.js';
+import { Clock } from '../platform/clock.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { FeedStore, MAX_WAITING_ENTRIES, type StoredFeedState } from './feed-store.js';
 
 /** From this number on, customers and clients on the public port cannot cause further entries. Verifiers hold more. */

@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import { Audit, party } from '../../platform/audit/audit.js';
-import type { AuditParty } from '../../platform/audit/audit-event.js';
-import { Clock } from '../../platform/clock.js';
-import { Configuration } from '../../platform/configuration/configuration.js';
-import { Database } from '../../platform/database/database.js';
-import { type NotNull, writeStatement } from '../../platform/database/statement.js';
-import type { FoundCode } from '../redeemable-codes.js';
-import { RefreshTokens, type Rotation } from '../refresh-tokens.js';
-import { AgentSessionEndings } from './agent-session-endings.js';
-import { AgentSessions, type StoredAgentSession } from './agent-sessions.js';
+import { Audit, party } from '../platform/audit/audit.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
+import { Clock } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Database } from '../platform/database/database.js';
+import { type NotNull, writeStatement } from '../platform/database/statement.js';
+import { AgentSessionEndings } from '../session/agent/agent-session-endings.js';
+import { AgentSessions, type StoredAgentSession } from '../session/agent/agent-sessions.js';
 import { AuthorizationCodes, type AuthorizationRow } from './authorization-codes.js';
+import type { FoundCode } from './redeemable-codes.js';
+import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 
 /** A session of an agent with a refresh token. */
 export type AgentRefreshRow = StoredAgentSession & NotNull<Pick<StoredAgentSession, 'scope' | 'current_hash'>>;

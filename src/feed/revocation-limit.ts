@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { Limits } from '../../oauth/limits.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { keysOfSite } from '../../platform/network.js';
-import { requestContext } from '../../platform/request-context/request-context.js';
+import { Limits } from '../oauth/limits.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { keysOfSite } from '../platform/network.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { FeedEntries, MAX_ENTRIES } from './feed-entries.js';
 
 const LIMIT = 'revocations';

@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import { Audit, party } from '../../platform/audit/audit.js';
-import type { AuditParty } from '../../platform/audit/audit-event.js';
-import { Clock } from '../../platform/clock.js';
-import { Configuration } from '../../platform/configuration/configuration.js';
-import { Database } from '../../platform/database/database.js';
-import { type NotNull, writeStatement } from '../../platform/database/statement.js';
-import { CallerNetworks } from '../caller-networks.js';
-import { type FoundCode, RedeemableCodes } from '../redeemable-codes.js';
-import type { FirstRefreshToken } from '../refresh-tokens.js';
-import { AgentSessionEndings } from './agent-session-endings.js';
-import { AgentSessions, type StoredAgentSession } from './agent-sessions.js';
+import { Audit, party } from '../platform/audit/audit.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
+import { Clock } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Database } from '../platform/database/database.js';
+import { type NotNull, writeStatement } from '../platform/database/statement.js';
+import { AgentSessionEndings } from '../session/agent/agent-session-endings.js';
+import { AgentSessions, type StoredAgentSession } from '../session/agent/agent-sessions.js';
+import { CallerNetworks } from './caller-networks.js';
+import { type FoundCode, RedeemableCodes } from './redeemable-codes.js';
+import type { FirstRefreshToken } from './refresh-tokens.js';
 
 /** A session of an agent with a code, redeemed or not. */
 export type AuthorizationRow = StoredAgentSession & NotNull<Pick<StoredAgentSession, 'scope' | 'redirect_uri'>>;

@@ -9,13 +9,13 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { dialectOf } from '../platform/database/sql-dialect.js';
 import { writeStatement } from '../platform/database/statement.js';
-import { actOf, agentHasEnded } from './agent/agent-columns.js';
+import { actOf, agentHasEnded } from '../session/agent/agent-columns.js';
+import { Session } from '../session/session.entity.js';
+import { SessionBounds } from '../session/session-bounds.js';
+import { SessionEndings } from '../session/session-endings.js';
+import { type RedeemableRow, Sessions, type StoredSession } from '../session/sessions.js';
 import { CallerNetworks } from './caller-networks.js';
 import { type CodeProof, type FoundCode, RedeemableCodes } from './redeemable-codes.js';
-import { Session } from './session.entity.js';
-import { SessionBounds } from './session-bounds.js';
-import { SessionEndings } from './session-endings.js';
-import { type RedeemableRow, Sessions, type StoredSession } from './sessions.js';
 
 /** The first of parallel redemptions changes the row. An ending has deleted it. */
 const REDEEM = writeStatement<[network: string | null, expiresAt: Date, id: string, now: Date]>(
