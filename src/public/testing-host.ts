@@ -9,7 +9,6 @@ import passportOfProcess from 'passport';
 export { generateKey } from '../access-token/key-set.js';
 export { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
 export { startService } from '../bootstrap.js';
-export { OpenApiDocument } from '../discovery/openapi/openapi-document.js';
 export { type ObjectSchema, schemaOf } from '../discovery/openapi/schemas.js';
 export { type Route, routesOf } from '../http/routes/declared-routes.js';
 export { CustomerErasure } from '../identity/customer-erasure.js';

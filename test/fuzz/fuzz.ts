@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OpenApiResponsesDocument } from '../../packages/conformance-kit/src/openapi-responses.js';
+import type { OpenApiResponsesDocument } from '../support/openapi-responses.js';
 import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../scripts/free-port.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';

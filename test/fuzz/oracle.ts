@@ -1,4 +1,4 @@
-import { type OpenApiResponses, type ReceivedResponse } from '../../packages/conformance-kit/src/openapi-responses.js';
+import { type OpenApiResponses, type ReceivedResponse } from '../support/openapi-responses.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import type { TestResponse } from '../support/test-service.js';
 import { violationOfErrorResponse } from './error-response.js';

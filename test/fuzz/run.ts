@@ -1,7 +1,7 @@
 import {
   OpenApiResponses,
   type OpenApiResponsesDocument,
-} from '../../packages/conformance-kit/src/openapi-responses.js';
+} from '../support/openapi-responses.js';
 import {
   bytesOf,
   endsItsConnection,

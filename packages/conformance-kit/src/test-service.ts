@@ -12,7 +12,6 @@ import { type HttpClient, httpClientOf } from './http-client.js';
 import { writeKeySet } from './key-set-file.js';
 import { kitRegistry, type Settings } from './kit-registry.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
-import { validateResponsesOf } from './response-validation.js';
 import { asService } from './service-context.js';
 import { TestClock } from './test-clock.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
@@ -50,8 +49,7 @@ export interface TestService extends Service, HttpClient {
 }
 
 /**
- * Starts the service with the modules of an extension. `post` and `send` of the service reject if a response does not
- * match the OpenAPI document. The global `fetch` is unchanged, and returns every response.
+ * Starts the service with the modules of an extension.
  *
  * @throws Error if the service does not start, because a grant or the registry is invalid
  */
@@ -82,9 +80,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     );
     const url = `http://127.0.0.1:${service.port}`;
     const managementUrl = `http://127.0.0.1:${service.managementPort}`;
-    const endValidation = validateResponsesOf(service, url, managementUrl);
     const stop = async () => {
-      await service.stop().finally(endValidation);
+      await service.stop();
       await remove();
     };
     return { ...service, ...httpClientOf(url), managementUrl, clock, database, audit, upstream: system, stop };
