@@ -1,4 +1,4 @@
-import { replaceMethod } from '../../packages/conformance-kit/src/shared-patch.js';
+import { replaceMethod } from '../../packages/conformance-kit/src/replace-method.js';
 import { OpenApiDocument } from '../../src/discovery/openapi/openapi-document.js';
 import type { Service } from '../../src/public/service.js';
 import { OpenApiResponses, type OpenApiResponsesDocument } from './openapi-responses.js';

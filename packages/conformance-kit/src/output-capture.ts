@@ -1,14 +1,15 @@
 import { format } from 'node:util';
 import type { Log } from '@customer-authorization/service/testing-host';
 import { pino } from 'pino';
-import { SharedPatch, thenRestore } from './shared-patch.js';
+import { type Method, replaceMethod, thenRestore } from './replace-method.js';
 
 const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
 
-const captures = new Set<OutputCapture>();
-const patches = [
-  ...CONSOLE_METHODS.map((method) => recording(console, method)),
-  ...[process.stdout, process.stderr].map((stream) => recording(stream, 'write')),
+/** The methods through which code of a process writes its output. */
+const WRITERS: [target: object, method: string][] = [
+  ...CONSOLE_METHODS.map((method): [object, string] => [console, method]),
+  [process.stdout, 'write'],
+  [process.stderr, 'write'],
 ];
 
 /**
@@ -33,19 +34,20 @@ export class OutputCapture {
     return this.lines.filter((line) => line.includes(`"${requestId}"`));
   }
 
-  async during<Result>(work: () => Promise<Result>): Promise<Result> {
-    captures.add(this);
-    return thenRestore([...patches.map((patch) => patch.acquire()), () => captures.delete(this)], work);
+  during<Result>(work: () => Promise<Result>): Promise<Result> {
+    const recording = (original: Method) => this.recording(original);
+    return thenRestore(
+      WRITERS.map(([target, method]) => replaceMethod(target, method, recording)),
+      work,
+    );
   }
-}
 
-/**
- * Records the arguments of a method, and calls the method, so that a developer still sees the output of `console.log`.
- */
-function recording(target: object, method: string): SharedPatch {
-  return new SharedPatch(target, method, (original) => (...output) => {
-    const texts = output.map((part) => (part instanceof Uint8Array ? Buffer.from(part).toString() : part));
-    for (const { lines } of captures) lines.push(format(...texts));
-    return original(...output);
-  });
+  /** Records what a method writes, and calls the method, so that a developer still sees the output of `console.log`. */
+  private recording(original: Method): Method {
+    return (...output) => {
+      const texts = output.map((part) => (part instanceof Uint8Array ? Buffer.from(part).toString() : part));
+      this.lines.push(format(...texts));
+      return original(...output);
+    };
+  }
 }

@@ -6,7 +6,7 @@ import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { request, type TestResponse } from './http-client.js';
 import { REQUEST_START } from './recorded-traffic.js';
-import { type Method, replaceMethod, thenRestore } from './shared-patch.js';
+import { type Method, replaceMethod, thenRestore } from './replace-method.js';
 import type { TestService } from './test-service.js';
 
 export const REQUESTS_PER_RACE = 20;

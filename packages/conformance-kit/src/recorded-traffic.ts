@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Method, replaceMethod } from './replace-method.js';
 import type { SentRequest } from './request.js';
 import { textsIn } from './secret-search.js';
-import { type Method, replaceMethod } from './shared-patch.js';
 import type { TestService } from './test-service.js';
 
 /** Node publishes this event for each request whose headers a server of this process has read. */

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { thenRestore } from './shared-patch.js';
+import { thenRestore } from './replace-method.js';
 
 const EVENTS = ['unhandledRejection', 'uncaughtException'] as const;
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describeGrant } from '../src/describe.js';
 import { GrantSubject } from '../src/grant-subject.js';
-import { SharedPatch } from '../src/shared-patch.js';
+import { replaceMethod } from '../src/replace-method.js';
 import { startTestService } from '../src/test-service.js';
 import { grantThat, sound } from './support/ticket.grant.js';
 
@@ -64,25 +64,12 @@ describe('the conformance kit leaves fetch, console, Math.random and the standar
   });
 });
 
-describe('a shared replacement of a global method', () => {
-  it('ends with its last user, in any order', () => {
-    const target = { method: () => 'original' };
-    const patch = new SharedPatch(target, 'method', () => () => 'replaced');
-    const [first, second] = [patch.acquire(), patch.acquire()];
-    first();
-    first();
-    expect(target.method()).toBe('replaced');
-    second();
-    expect(target.method()).toBe('original');
-  });
-
-  it('leaves the replacement of other code', () => {
-    const target = { method: () => 'original' };
-    const release = new SharedPatch(target, 'method', () => () => 'replaced').acquire();
-    target.method = () => 'of other code';
-    release();
-    expect(target.method()).toBe('of other code');
-  });
+it('a replacement of a global method leaves that of other code', () => {
+  const target = { method: () => 'original' };
+  const restore = replaceMethod(target, 'method', () => () => 'replaced');
+  target.method = () => 'of other code';
+  restore();
+  expect(target.method()).toBe('of other code');
 });
 
 describeGrant(grant, kit);

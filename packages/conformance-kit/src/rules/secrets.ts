@@ -1,11 +1,11 @@
 import { GrantSubject } from '../grant-subject.js';
 import { estimatedBits, wrongValues } from '../guess-values.js';
 import { request } from '../http-client.js';
+import { replaceMethod, thenRestore } from '../replace-method.js';
 import { differingTexts, parametersOf, type SentRequest, withParameter } from '../request.js';
 import { about, type Rule } from '../rule.js';
 import { ADDRESS, containsSecret, isPrivateText, secretParts, textsIn } from '../secret-search.js';
 import { isInService } from '../service-context.js';
-import { SharedPatch, thenRestore } from '../shared-patch.js';
 import { columnsWithAll, hashesOf } from '../stored-cells.js';
 import type { Subject } from '../subject.js';
 
@@ -105,12 +105,12 @@ const REPEATED = 'repeats when Math.random() repeats its numbers';
  */
 async function sample(subject: Subject): Promise<Record<string, string[]>> {
   let state = 1;
-  const patch = new SharedPatch(Math, 'random', (original) => () => {
+  const restore = replaceMethod(Math, 'random', (original) => () => {
     if (!isInService()) return original();
     state = (state * 48_271) % 2_147_483_647;
     return state / 2_147_483_647;
   });
-  return thenRestore([patch.acquire()], async () => {
+  return thenRestore([restore], async () => {
     const values: Record<string, string[]> = {};
     for (let count = 0; count < SAMPLE_COUNT; count++) {
       const sent = await subject.create();

@@ -2,7 +2,7 @@ import { CustomerService } from '@customer-authorization/service/grant';
 import type { GrantMetadata } from '@customer-authorization/service/testing-host';
 import type { GrantRule } from '../grant-subject.js';
 import { withoutDatabase } from '../race.js';
-import { type Method, replaceMethod, thenRestore } from '../shared-patch.js';
+import { type Method, replaceMethod, thenRestore } from '../replace-method.js';
 
 /** The response to a valid token request, beyond its success. */
 export function tokenRules({ groups }: GrantMetadata): GrantRule[] {

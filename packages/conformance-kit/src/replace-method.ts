@@ -22,28 +22,3 @@ export async function thenRestore<Result>(restores: (() => void)[], work: () => 
     for (const restore of restores.reverse()) restore();
   }
 }
-
-/**
- * Replaces a method of a global object while at least one user needs the replacement, and restores it after the last.
- */
-export class SharedPatch {
-  private users = 0;
-  private restore: () => void = () => undefined;
-
-  constructor(
-    private readonly target: object,
-    private readonly name: string,
-    private readonly wrap: (original: Method) => Method,
-  ) {}
-
-  /** Returns a function that ends this use. Further calls of the function do nothing. */
-  acquire(): () => void {
-    if (this.users++ === 0) this.restore = replaceMethod(this.target, this.name, this.wrap);
-    let isReleased = false;
-    return () => {
-      if (isReleased) return;
-      isReleased = true;
-      if (--this.users === 0) this.restore();
-    };
-  }
-}
