@@ -11,18 +11,18 @@ import { guessRules } from './guesses.js';
 import { listRules } from './lists.js';
 import { messageRules } from './messages.js';
 import { organizationRules } from './organizations.js';
+import { OUTAGE_RULE } from './outages.js';
 import { parameterRules } from './parameters.js';
 import { pendingRules } from './pending.js';
 import { providerRules } from './providers.js';
 import { sameCustomerRules } from './same-customer.js';
 import { secretRules } from './secrets.js';
-import { tokenRules } from './tokens.js';
 import { useRules } from './uses.js';
 
 /** The rules that apply to what the decorator of a grant declares. */
 export function grantRules(declared: GrantMetadata, kit: GrantKit): GrantRule[] {
   return [
-    ...[...tokenRules(declared), ...parameterRules, ...secretRules, ...customerDataRules],
+    ...[OUTAGE_RULE, ...parameterRules, ...secretRules, ...customerDataRules],
     ...[...useRules(declared), ...bindingRules(declared, kit.anyOrganization), ...endingRules(declared)],
     ...[...guessRules(declared), ...forgeryRules(declared, kit)],
     ...[...sameCustomerRules(kit), ...pendingRules(declared, kit), ...providerRules(kit)],

@@ -28,16 +28,12 @@ const MESSAGES = 'too many messages';
 const SECRET = 'shows the secret of a message';
 const HOSTILE = 'unusual texts';
 const OF_COLLEAGUE = 'shows and changes nothing of another caller';
-const AWAITED = 'sets the identity cookies'; // any rule that sends a request
+const AWAITED = 'discloses no secret'; // any rule that sends a request
 
 /** A grant whose ticket any caller knows. */
-function ticket(options = {}): TestedGrant {
+function ticket(): TestedGrant {
   const provided = grantThat(async (request, customers) => {
-    const { body, groupId } = request;
-    const organizationId = body.organization_id;
-    if (makes('sets no identity cookies'))
-      return customers.findOrCreateForBrowser(undefined, { organizationId, groupId });
-    if (makes('has one customer for all groups')) return customers.create(organizationId);
+    const { body } = request;
     if (makes('relies on an optional parameter') && body.redirect_uri === undefined) throw new TypeError('no URL');
     if (makes('accepts any ticket')) body.ticket = '123456';
     if (makes('rejects a promise that nothing awaits')) void Promise.reject(new Error('a provider is away'));
@@ -46,7 +42,7 @@ function ticket(options = {}): TestedGrant {
         throw new Error('a timer');
       });
     return sound(request, customers);
-  }, options);
+  });
   return {
     ...provided,
     valid: () => ({ ticket: '123456', redirect_uri: 'https://kit.example/' }),
@@ -60,18 +56,12 @@ export const MISTAKES: Mistakes[] = [
     subject: 'a ticket',
     tested: ticket,
     rows: [
-      ['sets no identity cookies', 'sets the identity cookies', /^call `browser\.setCookie`/],
       ['relies on an optional parameter', 'optional parameters', /^without redirect_uri: status 500/],
       ['accepts any ticket', 'each forged proof', /^the forged proof .* gets a token; check the proof/],
       ['is not tested with forged proofs', 'declares `forged`', /^return forged proofs/, 'forged'],
       ['rejects a promise that nothing awaits', AWAITED, /no code catches; await.*a provider is/],
       ['throws in a timer', AWAITED, /no code catches; await.*a timer/],
     ],
-  },
-  {
-    subject: 'a ticket for groups',
-    tested: () => ticket({ groups: true }),
-    rows: [['has one customer for all groups', 'gives a customer of the group', /^status 500/]],
   },
   {
     subject: 'a code by phone',
