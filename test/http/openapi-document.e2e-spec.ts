@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { demoEntries } from '../../packages/try-it/src/demo-registry.js';
-import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
+import { TryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { EXAMPLE } from '../../src/platform/http/api-examples.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
@@ -42,7 +42,7 @@ function exampleRegistry() {
 const start = () =>
   startTestService({
     registry: exampleRegistry(),
-    modules: [tryItModule()],
+    modules: [TryItModule],
     environment: { AUTH_URL, ADMIN_TOKENS, TRY_IT: 'true' },
   });
 

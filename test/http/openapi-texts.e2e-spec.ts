@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
+import { TryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { EXAMPLE } from '../../src/platform/http/api-examples.js';
 import {
   hasExample,
@@ -16,7 +16,7 @@ import { useService } from '../support/use-service.js';
 const SENTENCE = /^[A-Z`].*\.$/s;
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
-const service = useService({ modules: [tryItModule()], environment: { TRY_IT: 'true' } });
+const service = useService({ modules: [TryItModule], environment: { TRY_IT: 'true' } });
 
 describe.each(['url', 'managementUrl'] as const)('the OpenAPI document at %s', (port) => {
   let document: OpenApi;

@@ -3,11 +3,10 @@ import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { PROJECT } from '../support/project-files.js';
 
-const EXAMPLE = join(PROJECT, 'examples/device-approval');
-const SOURCES = join(EXAMPLE, 'src');
+const SOURCES = join(PROJECT, 'examples/device-approval/src');
 const MODULES = join(PROJECT, 'node_modules');
 /** The packages that the example imports. The service is this project. */
-const IMPORTED = ['@nestjs', 'class-validator', 'qr', 'typeorm'];
+const IMPORTED = ['@nestjs', 'class-validator', 'typeorm'];
 
 const OPTIONS: ts.CompilerOptions = {
   target: ts.ScriptTarget.ES2023,
@@ -28,7 +27,6 @@ export function buildDeviceApproval(folder: string): string {
   mkdirSync(join(modules, '@customer-authorization'), { recursive: true });
   symlinkSync(PROJECT, join(modules, '@customer-authorization/service'));
   for (const name of IMPORTED) symlinkSync(join(MODULES, name), join(modules, name));
-  symlinkSync(join(EXAMPLE, 'pages'), join(folder, 'pages'));
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
   for (const name of readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })) {
     if (!name.endsWith('.ts')) continue;

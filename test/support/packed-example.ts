@@ -15,7 +15,6 @@ import { runProgram } from './processes.js';
 import { PROJECT } from './project-files.js';
 
 const KIT = join(PROJECT, 'packages/conformance-kit');
-const TRY_IT = join(PROJECT, 'packages/try-it');
 const exampleFolder = (name: string): string => join(PROJECT, 'examples', name);
 
 export interface Manifest {
@@ -32,7 +31,6 @@ export interface Manifest {
 export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 export const serviceManifest = manifestOf(PROJECT);
 export const kitManifest = manifestOf(KIT);
-const tryItManifest = manifestOf(TRY_IT);
 export const exampleManifest = manifestOf(exampleFolder('boarding-pass'));
 
 /** The name that npm gives the tarball of a package. */
@@ -65,16 +63,13 @@ export class PackedService {
     if (example !== undefined) installed.copy(exampleFolder(example));
     installed.files = await installed.unpack(serviceManifest, PROJECT);
     await installed.unpack(kitManifest, await installed.builtKit());
-    const usesTryIt = manifest.devDependencies[tryItManifest.name] !== undefined;
-    if (usesTryIt) await installed.unpack(tryItManifest, TRY_IT);
     const dependencies = {
       ...serviceManifest.dependencies,
       ...kitManifest.dependencies,
-      ...(usesTryIt && tryItManifest.dependencies),
       ...manifest.dependencies,
       ...manifest.devDependencies,
     };
-    const own = [serviceManifest, kitManifest, tryItManifest].map(({ name }) => name);
+    const own = [serviceManifest.name, kitManifest.name];
     for (const name of Object.keys(dependencies)) if (!own.includes(name)) installed.link(name);
     for (const name of [serviceManifest.name, ...Object.keys(manifest.devDependencies)]) installed.linkPrograms(name);
     return installed;
@@ -86,7 +81,7 @@ export class PackedService {
   }
 
   /** The path of a file of the built example. */
-  built(file: 'index.js' | 'try-it.js'): `/${string}` {
+  built(file: 'index.js'): `/${string}` {
     return `/${join(this.folder, 'dist', file).slice(1)}`;
   }
 

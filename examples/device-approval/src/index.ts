@@ -6,12 +6,11 @@ import { DeviceApprovalGrant } from './device-approval.grant.js';
 import { DEVICE_APPROVAL_LIMITS } from './device-approval.limits.js';
 import { DeviceApprovalParticipant } from './device-approval-participant.js';
 import { DeviceApprovals } from './device-approvals.js';
-import { TryItController } from './try-it/try-it.controller.js';
 
 /** What this package adds to the service. EXTENSION names this file. */
 export default defineExtension({
   grants: [DeviceApprovalGrant],
-  controllers: [DeviceApprovalController, TryItController],
+  controllers: [DeviceApprovalController],
   providers: [DeviceApprovals],
   entities: [DeviceApproval],
   migrations: [DeviceApprovals1795500000000],

@@ -43,16 +43,15 @@ const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
  * another URL only replaces the URL of the service in the file.
  *
  * @throws Error if another running process uses the file at another URL
- * @param grantTypes grants of an extension that the web application may use too
  */
-export function demoRegistry(folder: string, authUrl: string, grantTypes: string[] = []): string {
+export function demoRegistry(folder: string, authUrl: string): string {
   const path = join(folder, 'demo-registry.yaml');
   if (existsSync(path)) {
     moveTryItPage(path, authUrl, join(folder, PID_FILE));
     return path;
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const text = stringify(demoEntries(authUrl, grantTypes), { aliasDuplicateObjects: false });
+  const text = stringify(demoEntries(authUrl), { aliasDuplicateObjects: false });
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   return path;
 }
@@ -93,7 +92,7 @@ function isOtherProcess(pid: number): boolean {
 }
 
 /** An organization, a web and a server application, and an agent, with random secrets. */
-export function demoEntries(authUrl: string, grantTypes: string[] = []) {
+export function demoEntries(authUrl: string) {
   const redirect_uris = [...new Set(['http://localhost:3000/', `${authUrl}/`, signedInUrl(authUrl)])];
   // a page of the site may move its customer into the app, and sends its own origin (protocol §4.10)
   const pageOrigins = new Set([...PAGE_ORIGINS, ...redirect_uris.map((uri) => new URL(uri).origin)]);
@@ -118,10 +117,7 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         redirect_uri_match: 'prefix',
         origins: PAGE_ORIGINS,
         scopes: ['customers:own'],
-        grant_types: [
-          ...['cookie', 'anonymous', 'agent_token', 'identity_token', 'refresh_token'],
-          ...[JWT_BEARER, ...grantTypes],
-        ],
+        grant_types: ['cookie', 'anonymous', 'agent_token', 'identity_token', 'refresh_token', JWT_BEARER],
         grants: {
           identity_token: { remember: ['browser', 'refresh_token'] },
           [JWT_BEARER]: { remember: ['browser'] },

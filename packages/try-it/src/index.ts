@@ -1,4 +1,3 @@
-/** Runs the customer authorization service with a demo registry and a page to try it, alone or with an extension. */
+/** Runs the customer authorization service with a demo registry and a page to try it. */
 
 export { runTryIt } from './run-try-it.js';
-export type { ExtensionPage } from './try-it.controller.js';

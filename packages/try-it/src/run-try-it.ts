@@ -1,18 +1,14 @@
-import { type Extension, runService } from '@customer-authorization/service';
+import { runService } from '@customer-authorization/service';
 import type { Configuration } from '@customer-authorization/service/grant';
 import { claimDemoRegistry, demoRegistry } from './demo-registry.js';
-import type { ExtensionPage } from './try-it.controller.js';
-import { tryItModule } from './try-it.module.js';
+import { TryItModule } from './try-it.module.js';
 import { welcome } from './welcome.js';
 
 /**
  * Runs the service as `runService` does, with the try-it page. If nothing is configured yet, it also creates a demo
  * registry, and prints how to try the service.
- *
- * @param extension an extension that the service has too
- * @param page the page of the extension, to which the try-it page links
  */
-export async function runTryIt(extension: Extension = {}, page?: ExtensionPage): Promise<void> {
+export async function runTryIt(): Promise<void> {
   const {
     TRY_IT,
     TRY_IT_FILE,
@@ -28,12 +24,11 @@ export async function runTryIt(extension: Extension = {}, page?: ExtensionPage):
   if (PORT?.trim() === '0' && !MANAGEMENT_PORT && !MANAGEMENT_PORT_FILE) process.env.MANAGEMENT_PORT = '0';
   let isDemo = false;
   const service = await runService({
-    ...extension,
-    modules: [...(extension.modules ?? []), tryItModule(page)],
+    modules: [TryItModule],
     registryFile(configuration) {
       isDemo = isFirstRun(configuration);
       if (!isDemo) return undefined;
-      const path = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL, page?.grantTypes);
+      const path = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL);
       claimDemoRegistry(configuration.DATA_DIR);
       return path;
     },

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { ApiRoute, Configuration, OAuthError, PublicController } from '@customer-authorization/service/grant';
-import { Get, Inject, Param, Res } from '@nestjs/common';
+import { Get, Param, Res } from '@nestjs/common';
 import { Eta } from 'eta';
 import type { Response } from 'express';
 import { isLoopbackHost } from './demo-backend.guard.js';
@@ -27,19 +27,6 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-/** A page on which people try what an extension adds. The service serves it only with `TRY_IT=true` (protocol §11). */
-export interface ExtensionPage {
-  /** The text of the link on the try-it page. */
-  title: string;
-  /** The path of the page, which a controller of the extension serves. */
-  path: `/try/${string}`;
-  /** Grants of the extension that the web client of a new demo registry may use. */
-  grantTypes?: string[];
-}
-
-/** The provider of the extension's page, or of `null`. */
-export const EXTENSION_PAGE = Symbol('EXTENSION_PAGE');
-
 type View = 'try' | 'second-browser' | 'signed-in' | 'unavailable';
 
 /** The try-it page with its pages for the second browser and for the end of an agent's sign-in (protocol §11). */
@@ -51,7 +38,6 @@ export class TryItController {
   constructor(
     private readonly setup: DemoSetup,
     private readonly configuration: Configuration,
-    @Inject(EXTENSION_PAGE) private readonly extensionPage: ExtensionPage | null,
   ) {}
 
   @Get()
@@ -104,8 +90,7 @@ export class TryItController {
     if (problem !== undefined) response.status(404);
     const { AUTH_URL, DATA_DIR } = this.configuration;
     const isLoopback = isLoopbackHost(new URL(AUTH_URL).host);
-    const { extensionPage } = this;
-    const values = { demo: DEMO, authUrl: AUTH_URL, isLoopback, dataFolder: DATA_DIR, problem, extensionPage };
+    const values = { demo: DEMO, authUrl: AUTH_URL, isLoopback, dataFolder: DATA_DIR, problem };
     return this.eta.render(problem === undefined ? view : 'unavailable', values);
   }
 }

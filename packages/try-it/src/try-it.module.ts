@@ -1,31 +1,23 @@
 import { Configuration } from '@customer-authorization/service/grant';
-import { type MiddlewareConsumer, Module, type NestModule, RequestMethod, type Type } from '@nestjs/common';
+import { type MiddlewareConsumer, Module, type NestModule, RequestMethod } from '@nestjs/common';
 import type { NextFunction, Request, Response } from 'express';
 import { DemoBackendController } from './demo-backend.controller.js';
 import { DemoBackendGuard } from './demo-backend.guard.js';
 import { DemoBackend } from './demo-backend.js';
 import { DemoSetup } from './demo-setup.js';
-import { EXTENSION_PAGE, type ExtensionPage, TryItController } from './try-it.controller.js';
+import { TryItController } from './try-it.controller.js';
 
-/**
- * The module of the try-it page and its demo backend. The service serves its routes only with `TRY_IT=true`
- * (protocol §11).
- *
- * @param page the page of the extension, to which the try-it page links
- */
-export function tryItModule(page?: ExtensionPage): Type {
-  @Module({
-    controllers: [TryItController, DemoBackendController],
-    providers: [DemoSetup, DemoBackend, DemoBackendGuard, { provide: EXTENSION_PAGE, useValue: page ?? null }],
-  })
-  class TryItModule implements NestModule {
-    constructor(private readonly configuration: Configuration) {}
+/** The try-it page and its demo backend. The service serves its routes only with `TRY_IT=true` (protocol §11). */
+@Module({
+  controllers: [TryItController, DemoBackendController],
+  providers: [DemoSetup, DemoBackend, DemoBackendGuard],
+})
+export class TryItModule implements NestModule {
+  constructor(private readonly configuration: Configuration) {}
 
-    configure(consumer: MiddlewareConsumer): void {
-      if (this.configuration.TRY_IT) consumer.apply(leadToPage).forRoutes({ path: '/', method: RequestMethod.GET });
-    }
+  configure(consumer: MiddlewareConsumer): void {
+    if (this.configuration.TRY_IT) consumer.apply(leadToPage).forRoutes({ path: '/', method: RequestMethod.GET });
   }
-  return TryItModule;
 }
 
 /** A developer opens the root first, which without parameters is an error page of the authorization endpoint. */

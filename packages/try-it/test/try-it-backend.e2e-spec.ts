@@ -6,14 +6,14 @@ import { expectInvalidRequest } from '../../../test/support/expect-error.js';
 import { plainRequest } from '../../../test/support/raw-http.js';
 import { useService } from '../../../test/support/use-service.js';
 import { DEMO, demoEntries } from '../src/demo-registry.js';
-import { tryItModule } from '../src/try-it.module.js';
+import { TryItModule } from '../src/try-it.module.js';
 
 const BACKEND = '/try/backend/customer';
 const ASSERTION = '/try/assertion';
 
 const service = useService(() => {
   const registry = demoEntries('https://auth.example');
-  return { registry, modules: [tryItModule()], environment: { TRY_IT: 'true' } };
+  return { registry, modules: [TryItModule], environment: { TRY_IT: 'true' } };
 });
 
 describe('protocol §11: the demo backend', () => {

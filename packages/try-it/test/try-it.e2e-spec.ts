@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { expectError } from '../../../test/support/expect-error.js';
 import { serviceOfTest, useService } from '../../../test/support/use-service.js';
 import { demoEntries } from '../src/demo-registry.js';
-import { tryItModule } from '../src/try-it.module.js';
+import { TryItModule } from '../src/try-it.module.js';
 
 const AUTH = 'https://auth.example';
 const PAGES = ['/try', '/try/second-browser', '/try/signed-in'];
@@ -15,7 +15,7 @@ const DIRECTIVES = [
 ];
 const MARKUP = '/tmp/"><img src=x>';
 
-const modules = [tryItModule()];
+const modules = [TryItModule];
 
 // cspell:ignore ftry fviews fpackage fetc fpasswd
 const environment = { TRY_IT: 'true', DATA_DIR: MARKUP };
@@ -112,20 +112,3 @@ it.each([
     expectError(response, { status: 404, error: 'not_found', hint: undefined });
   },
 );
-
-describe('protocol §11: the page of an extension', () => {
-  it('is linked from the try-it page under its title, as text', async () => {
-    const page = tryItModule({ title: 'Approve <a device>', path: '/try/device-approval' });
-    const environment = { TRY_IT: 'true' };
-    const extended = await serviceOfTest({ registry: demoEntries(AUTH), modules: [page], environment });
-    const { text } = await extended.send('GET', '/try');
-    expect(text).toContain('<a href="/try/device-approval">Approve &lt;a device&gt;</a>');
-  });
-
-  it('may use grants of the extension with the web client of the demo registry, and no other client may', () => {
-    const grantsOf = (grantTypes?: string[]) =>
-      demoEntries(AUTH, grantTypes).clients.map(({ grant_types }) => grant_types?.includes('device_approval'));
-    expect(grantsOf(['device_approval'])).toEqual([true, false, false]);
-    expect(grantsOf()).toEqual([false, false, false]);
-  });
-});

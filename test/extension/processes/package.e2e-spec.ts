@@ -145,19 +145,6 @@ describe('the example with a table of its own (examples/device-approval)', SLOW,
     expect(tests).toMatchObject({ exitCode: 0, output: expect.stringMatching(/Tests .*([5-9]\d|\d{3}) passed/) });
   });
 
-  it('serves its pages', async () => {
-    const environment = environmentOf(await emptyDatabaseOfTest());
-    const service = await startServiceProcess(environment, example.folder, example.built('try-it.js'));
-    const tryIt = await fetch(`${service.url}/try`);
-    expect(await tryIt.text()).toContain('<a href="/try/device-approval">Approve a new device</a>');
-    const page = await fetch(`${service.url}/try/device-approval`);
-    expect({ status: page.status, text: await page.text() }).toMatchObject({
-      status: 200,
-      text: expect.stringContaining('<h1>A new device</h1>'),
-    });
-    expect(await service.terminate()).toBe(0);
-  });
-
   it('waits for its migrations, which the commands of a service without it do not know', async () => {
     const environment = { ...environmentOf(await emptyDatabaseOfTest()), MIGRATE_ON_START: 'false' };
     const withExtension = { ...environment, EXTENSION: example.built('index.js') };
@@ -182,11 +169,9 @@ it.each([...TEMPLATES, 'device-approval'])(
       ...serviceManifest.dependencies,
       [serviceManifest.name]: serviceManifest.version,
       [kitManifest.name]: kitManifest.version,
-      '@customer-authorization/try-it': kitManifest.version,
     };
     const { dependencies, devDependencies, overrides } = manifestOf(join(PROJECT, 'examples', name));
-    const { qr: _qr, ...shared } = dependencies;
-    expect(versions).toMatchObject({ ...shared, ...devDependencies });
+    expect(versions).toMatchObject({ ...dependencies, ...devDependencies });
     expect(serviceManifest.overrides).toMatchObject(overrides);
   },
 );

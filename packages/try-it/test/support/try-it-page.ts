@@ -1,12 +1,10 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { freePort } from '../../../../scripts/free-port.js';
-import type { Extension } from '../../../../src/token/extension.js';
 import { launchBrowser } from '../../../../test/support/browser-launch.js';
 import { startTestService, type TestService } from '../../../../test/support/test-service.js';
 import { demoEntries } from '../../src/demo-registry.js';
-import type { ExtensionPage } from '../../src/try-it.controller.js';
-import { tryItModule } from '../../src/try-it.module.js';
+import { TryItModule } from '../../src/try-it.module.js';
 
 /** The browser logs each 4xx response. Firefox also reports that the sign-in page allows no icon. */
 const EXPECTED_PROBLEM = /status of 4\d\d|favicon\.ico/;
@@ -23,13 +21,12 @@ export class TryItSite {
     private readonly browser: Browser,
   ) {}
 
-  static async start(extension: Extension = {}, extensionPage?: ExtensionPage): Promise<TryItSite> {
+  static async start(): Promise<TryItSite> {
     const port = String(await freePort());
     const url = `http://localhost:${port}`;
-    const registry = demoEntries(url, extensionPage?.grantTypes);
-    const modules = [...(extension.modules ?? []), tryItModule(extensionPage)];
+    const registry = demoEntries(url);
     const environment = { TRY_IT: 'true', AUTH_URL: url, PORT: port, RATE_LIMIT: '' };
-    const service = await startTestService({ ...extension, modules, registry, environment });
+    const service = await startTestService({ modules: [TryItModule], registry, environment });
     const browser = await launchBrowser();
     return new TryItSite(url, service, registry.agents[0] as { email: string; password: string }, browser);
   }
@@ -90,10 +87,10 @@ export function recordRequests(page: Page): string[] {
 }
 
 /** The site of a test file or `describe`. After each test, its pages close, and no page may have caused a problem. */
-export function tryItSite(...options: Parameters<typeof TryItSite.start>): { current: TryItSite } {
+export function tryItSite(): { current: TryItSite } {
   const site = {} as { current: TryItSite };
   beforeAll(async () => {
-    site.current = await TryItSite.start(...options);
+    site.current = await TryItSite.start();
   });
   afterEach(async () => {
     await site.current.closePages();
