@@ -169,19 +169,20 @@ describe('an agent in a real browser', () => {
     await parametersAt(page, `${PUBLIC_ORIGIN}/#`);
     await page.goBack();
     await page.getByRole('button', { name: 'Allow' }).waitFor();
-    await page.goBack();
-    await page.goBack();
-    expect(page.url()).toBe(ACME_PAGE);
+    await page.goBack({ waitUntil: 'commit' });
+    await page.evaluate('history.back()'); // Firefox restores the page without the events that `goBack` waits for.
+    await expect.poll(() => page.evaluate('location.href')).toBe(ACME_PAGE);
   });
 
   it('is led to a native application with a private-use scheme, at once and by a link', async () => {
     const page = await openPage({ ...FOR_NATIVE, ...pkce().asked });
-    const refused = page.waitForEvent('requestfailed'); // the browser knows no such scheme
+    // The browser knows no such scheme. Firefox has no event that says so.
+    const refused = BROWSER_NAME === 'chromium' && page.waitForEvent('requestfailed');
     await signIn(page);
     await page.getByRole('button', { name: 'Allow' }).click();
-    const url = (await refused).url();
+    const url = await page.getByRole('link', { name: 'Acme for phones' }).getAttribute('href');
     expect(url).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
-    expect(await page.getByRole('link', { name: 'Acme for phones' }).getAttribute('href')).toBe(url);
+    if (refused) expect((await refused).url()).toBe(url);
     await expectAccessible(page, 'continue');
     consoleErrors.splice(0); // Chromium logs that no application handles the scheme.
   });
