@@ -151,9 +151,9 @@ export class CustomerService {
       if (isKnown || leading.length >= MAX_CUSTOMERS) return undefined;
       const ofOrganization = leading.filter(({ organization_id }) => organization_id === space.organizationId);
       const oldest = ofOrganization[MAX_ORGANIZATION_CUSTOMERS - 1];
-      if (oldest) await this.browsers.detachIn(manager, { browserId, id: oldest.id });
+      if (oldest) await this.sessions.detachIn(manager, { browserId, id: oldest.id });
       // a session that has expired
-      await this.browsers.detachIn(manager, { browserId, ...space });
+      await this.sessions.detachIn(manager, { browserId, ...space });
       takeLimit();
       const generation = await this.customers.insertIn(manager, entityId, space, 'browser');
       const session = { id: sessionId, kind: 'own', customerId: entityId, browserId, ...space } as const;

@@ -12,7 +12,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { IsUuid } from '../platform/validation/text-rules.js';
 import { ApiOptionalString, ApiString, Optional } from '../platform/validation/validation.js';
 import { CustomerRefreshTokens } from '../redemption/customer-refresh-tokens.js';
-import { BrowserService } from './browser.service.js';
+import { ForgetService } from './forget.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 
 /** The parameters of protocol §4.13. */
@@ -42,7 +42,7 @@ class ForgetBody {
 export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
-    private readonly browsers: BrowserService,
+    private readonly browsers: ForgetService,
     private readonly refreshTokens: CustomerRefreshTokens,
     private readonly limits: Limits,
   ) {}

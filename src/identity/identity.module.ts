@@ -5,7 +5,7 @@ import { CallersModule } from '../http/callers/callers.module.js';
 import { RedemptionModule } from '../redemption/redemption.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
-import { BrowserService } from './browser.service.js';
+import { BrowserReplacement } from './browser-replacement.js';
 import { CustomerService } from './customer.service.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDataController } from './customer-data.controller.js';
@@ -15,14 +15,15 @@ import { CustomerRecords } from './customer-records.js';
 import { EndSessionsController } from './end-sessions.controller.js';
 import { EndSessionsService } from './end-sessions.service.js';
 import { ForgetController } from './forget.controller.js';
+import { ForgetService } from './forget.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 import { NamedCustomers } from './named-customers.js';
 import { Purge } from './purge.js';
+import { RememberService } from './remember.service.js';
 import { OrganizationUsers } from './users/organization-users.js';
 import { UserSignIns } from './users/user-sign-ins.js';
 
 const EXPORTED = [
-  BrowserService,
   CustomerCreation,
   CustomerDataParticipants,
   CustomerErasure,
@@ -33,6 +34,7 @@ const EXPORTED = [
   NamedCustomers,
   OrganizationUsers,
   Purge,
+  RememberService,
 ];
 
 /**
@@ -41,14 +43,14 @@ const EXPORTED = [
  *
  * - An unrecognized browser visits, and is created with a customer: `customer.service.ts`.
  * - A known browser visits another organization or group, and gets a further customer: `customer.service.ts`.
- * - A browser redeems a transfer token with `remember`: `browser.service.ts` creates a new browser.
+ * - A browser redeems a transfer token with `remember`: `remember.service.ts` creates a new browser.
  * - A user signs in: `users/user-sign-ins.ts` creates a new browser.
- * - A new browser gets copies of sessions of the earlier browser: `browser.service.ts`.
+ * - A new browser gets copies of sessions of the earlier browser: `browser-replacement.ts`.
  */
 @Module({
   imports: [CustomerModule, CallersModule, FeedModule, RedemptionModule, RegistryModule, SessionModule],
   controllers: [CustomerDataController, EndSessionsController, ForgetController],
-  providers: [...EXPORTED, UserSignIns],
+  providers: [...EXPORTED, BrowserReplacement, ForgetService, UserSignIns],
   exports: EXPORTED,
 })
 export class IdentityModule {}

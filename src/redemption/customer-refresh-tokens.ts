@@ -11,15 +11,13 @@ import { Database } from '../platform/database/database.js';
 import { insertsTogether, type NotNull, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { actOf, agentHasEnded } from '../session/agent/agent-columns.js';
-import { Browsers } from '../session/browsers.js';
 import { NEW_SESSION, newSessionRow } from '../session/first-session.js';
 import { Session } from '../session/session.entity.js';
-import { SessionBounds } from '../session/session-bounds.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { type RedeemableRow, Sessions } from '../session/sessions.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
-import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-codes.js';
+import { type RedeemableCode, TransferCodes } from './transfer-codes.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
@@ -55,9 +53,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     private readonly customers: Customers,
     private readonly sessions: Sessions,
     private readonly endings: SessionEndings,
-    private readonly bounds: SessionBounds,
     private readonly codes: TransferCodes,
-    private readonly browsers: Browsers,
     private readonly lifetime: SessionLifetime,
     audit: Audit,
   ) {
@@ -73,13 +69,9 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
   async begin(code: RedeemableCode): Promise<string> {
     const { refreshToken, columns } = this.first();
     const { entityId, clientId, organizationId, session } = code;
-    await this.codes.redeemForDevice(code, () =>
-      this.database.transaction(async (manager) => {
-        if (!(await this.customers.lockIn(manager, entityId, session.gen))) throw new LostCodeError();
-        await this.bounds.makeRoom(manager, await this.sessions.allOf(manager, entityId));
-        const used = { usedAt: new Date(this.clock.now()), seenDay: dayOf(this.clock.now()) };
-        await this.codes.redeemIn(manager, code, { kind: 'refresh', ...columns, ...used });
-      }),
+    const used = { usedAt: new Date(this.clock.now()), seenDay: dayOf(this.clock.now()) };
+    await this.codes.redeemForDevice(code, { kind: 'refresh', ...columns, ...used }, (manager) =>
+      this.customers.lockIn(manager, entityId, session.gen),
     );
     const subject = party('customer', entityId);
     this.auditUse('issued', { subject, clientId, organizationId, session: code.id });
@@ -119,7 +111,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     if (row?.organization_id !== organizationId || (groupId ?? row.group_id) !== row.group_id) return;
     const { id, customer_id: entityId } = row;
     const leading = { id, refreshIdHash: Not(IsNull()) }; // another request may have forgotten it meanwhile
-    const detached = await this.customers.withLock({ entityId }, (manager) => this.browsers.detachIn(manager, leading));
+    const detached = await this.customers.withLock({ entityId }, (manager) => this.sessions.detachIn(manager, leading));
     if (detached) this.audit.success('token.revoked', party('client', clientId), party('token', id));
   }
 

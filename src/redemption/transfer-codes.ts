@@ -24,10 +24,10 @@ const REDEEM = writeStatement<[network: string | null, expiresAt: Date, id: stri
 );
 
 /** A parallel request has redeemed the code, or it has ended, or its customer. */
-export class LostCodeError extends Error {}
+class LostCodeError extends Error {}
 
 /** The columns that a code gets when it becomes a device. */
-export type DeviceColumns = Pick<Session, 'kind' | 'expiresAt' | 'seenDay'> & Partial<Session>;
+type DeviceColumns = Pick<Session, 'kind' | 'expiresAt' | 'seenDay'> & Partial<Session>;
 
 /** A transfer token that its client may redeem now. */
 export interface RedeemableCode extends FoundCode<RedeemableRow> {
@@ -106,31 +106,31 @@ export class TransferCodes extends RedeemableCodes<RedeemableRow> {
   }
 
   /**
-   * Redeems the code for a device.
+   * Redeems the code for a device, in one transaction.
    *
-   * @param transaction locks the customer's row, and calls `redeemIn`
-   * @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended
+   * @param lock locks the customer's row first. @returns false if the customer is gone or has another generation
+   * @param prepare inserts what the device refers to
+   * @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended; 429 if the customer
+   * has too many devices
    */
-  async redeemForDevice(code: RedeemableCode, transaction: () => Promise<unknown>): Promise<void> {
+  async redeemForDevice(
+    code: RedeemableCode,
+    device: DeviceColumns,
+    lock: (manager: EntityManager) => Promise<boolean>,
+    prepare?: (manager: EntityManager) => Promise<void>,
+  ): Promise<void> {
     try {
-      await transaction();
+      await this.database.transaction(async (manager) => {
+        if (!(await lock(manager))) throw new LostCodeError();
+        await this.bounds.makeRoom(manager, code.entityId);
+        await prepare?.(manager);
+        await this.redeemIn(manager, code, device);
+      });
     } catch (error) {
       if (error instanceof LostCodeError) await this.rejectLost(code);
       throw error;
     }
     this.auditUse('redeemed', code.row);
-  }
-
-  /** @throws LostCodeError, which rolls the transaction back */
-  async redeemIn(manager: EntityManager, code: RedeemableCode, device: DeviceColumns): Promise<void> {
-    const { now } = dialectOf(manager.dataSource);
-    const { affected } = await manager
-      .createQueryBuilder()
-      .update(Session)
-      .set({ ...device, redeemedAt: () => now, redeemedNetwork: code.network })
-      .where("id = :id AND kind = 'code' AND expires_at > :time", { id: code.id, time: new Date(this.clock.now()) })
-      .execute();
-    if (affected !== 1) throw new LostCodeError();
   }
 
   auditIssued({
@@ -155,5 +155,17 @@ export class TransferCodes extends RedeemableCodes<RedeemableRow> {
 
   protected override endedReason(row: RedeemableRow): InactiveReason | undefined {
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
+  }
+
+  /** @throws LostCodeError, which rolls the transaction back */
+  private async redeemIn(manager: EntityManager, code: RedeemableCode, device: DeviceColumns): Promise<void> {
+    const { now } = dialectOf(manager.dataSource);
+    const { affected } = await manager
+      .createQueryBuilder()
+      .update(Session)
+      .set({ ...device, redeemedAt: () => now, redeemedNetwork: code.network })
+      .where("id = :id AND kind = 'code' AND expires_at > :time", { id: code.id, time: new Date(this.clock.now()) })
+      .execute();
+    if (affected !== 1) throw new LostCodeError();
   }
 }

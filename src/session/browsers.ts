@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, type FindOptionsWhere, In } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import type { CustomerSpace } from '../customer/customer.js';
 import { NEW_CUSTOMER, newCustomerRow } from '../customer/customers.js';
-import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
+import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { insertStatement, insertsTogether, selectStatement } from '../platform/database/statement.js';
@@ -12,14 +12,11 @@ import { uuidv7 } from '../platform/uuid.js';
 import { Browser } from './browser.entity.js';
 import { leadingSessions } from './browser-recognition.js';
 import { NEW_SESSION, newSessionRow } from './first-session.js';
-import { Session } from './session.entity.js';
 import { type DeviceRow, Sessions } from './sessions.js';
 
 /** A new visitor's rows are inserted with those of other visitors in one transaction. */
 const NEW_BROWSER = insertStatement({ into: Browser, columns: ['browser_id', 'secret_hash', 'version'] });
 const INSERT_VISITOR = insertsTogether(NEW_CUSTOMER, NEW_BROWSER, NEW_SESSION);
-
-const NO_REFRESH_TOKEN = { refreshIdHash: null, currentHash: null, previousHash: null, successorNonce: null };
 
 /** A browser to be created. */
 export interface NewBrowser {
@@ -38,7 +35,7 @@ export interface NewVisitor extends CustomerSpace {
   expiresAt: Date;
 }
 
-/** Creates and deletes browsers, and reads and ends the sessions that lead them to customers (protocol §5.3). */
+/** Creates, locks and deletes browsers, and reads the sessions that lead them to customers (protocol §5.3). */
 @Injectable()
 export class Browsers {
   constructor(
@@ -98,29 +95,6 @@ export class Browsers {
   }
 
   /**
-   * Lets a browser no longer lead to customers. Their tokens and devices stay: the sessions remain without the browser, and
-   * may begin what their last access tokens allow, unless they end before.
-   *
-   * @param sessions those of the browser, or some of them; or the session of a refresh token
-   * @returns the number of sessions
-   */
-  async detachIn(
-    manager: EntityManager,
-    sessions: FindOptionsWhere<Session> & ({ browserId: FindOptionsWhere<Session>['browserId'] & {} } | { id: string }),
-  ): Promise<number> {
-    const end = new Date(this.clock.now() + DAY_MS);
-    const expiresAt = () => 'CASE WHEN expires_at > :end THEN :end ELSE expires_at END';
-    const { affected = 0 } = await manager
-      .createQueryBuilder()
-      .update(Session)
-      .set({ browserId: null, organizationId: null, groupId: null, ...NO_REFRESH_TOKEN, expiresAt })
-      .where(sessions)
-      .setParameter('end', end)
-      .execute();
-    return affected;
-  }
-
-  /**
    * Deletes those of some browsers that lead to no customer, so that their secrets stop working. The transaction has
    * locked the rows of the browsers: a parallel request that adds a session to one of them comes before or after it.
    *
@@ -135,7 +109,7 @@ export class Browsers {
     }
     for (const portion of portionsOf(unused)) {
       const ids = In(valueList(portion));
-      await this.detachIn(manager, { browserId: ids });
+      await this.sessions.detachIn(manager, { browserId: ids });
       await manager.delete(Browser, { browserId: ids });
     }
     return unused;

@@ -58,8 +58,8 @@ export class SessionBounds {
    *
    * @throws OAuthError 429 if it was used within 30 days
    */
-  async makeRoom(manager: EntityManager, all: StoredSession[]): Promise<void> {
-    const devices = await this.ofFull(manager, all, DEVICES, MAX_DEVICES);
+  async makeRoom(manager: EntityManager, customerId: string): Promise<void> {
+    const devices = await this.ofFull(manager, customerId, DEVICES, MAX_DEVICES);
     const oldest = longestUnused(devices);
     if (!oldest) return;
     if (!this.isUnused(oldest)) throw OAuthError.tooManyDevices(RETRY_AFTER_SECONDS);
@@ -67,8 +67,8 @@ export class SessionBounds {
   }
 
   /** Makes room for a browser in which a user signs in. The one used longest ago is always replaced. */
-  async makeRoomForSignIn(manager: EntityManager, all: StoredSession[]): Promise<void> {
-    const browsers = await this.ofFull(manager, all, ['sign_in'], MAX_SIGNED_IN_BROWSERS);
+  async makeRoomForSignIn(manager: EntityManager, customerId: string): Promise<void> {
+    const browsers = await this.ofFull(manager, customerId, ['sign_in'], MAX_SIGNED_IN_BROWSERS);
     await this.replace(manager, longestUnused(browsers));
   }
 
@@ -79,14 +79,13 @@ export class SessionBounds {
    */
   async makeRoomForCopy(
     manager: EntityManager,
-    all: StoredSession[],
-    { id, kind }: Pick<StoredSession, 'id' | 'kind'>,
+    { id, kind, customer_id: customerId }: Pick<StoredSession, 'id' | 'kind' | 'customer_id'>,
   ): Promise<boolean> {
     const isDevice = DEVICES.includes(kind);
     const max = kind === 'sign_in' ? MAX_SIGNED_IN_BROWSERS : MAX_OWN_BROWSERS;
     const sessions = isDevice
-      ? await this.ofFull(manager, all, DEVICES, MAX_DEVICES)
-      : await this.ofFull(manager, all, [kind], max);
+      ? await this.ofFull(manager, customerId, DEVICES, MAX_DEVICES)
+      : await this.ofFull(manager, customerId, [kind], max);
     const oldest = longestUnused(sessions.filter((session) => session.id !== id));
     if (isDevice && oldest && !this.isUnused(oldest)) return false;
     await this.replace(manager, oldest);
@@ -100,13 +99,12 @@ export class SessionBounds {
   /** The sessions of some kinds in force, locked, if there are `max` or more; otherwise none. */
   private async ofFull(
     manager: EntityManager,
-    all: StoredSession[],
+    customerId: string,
     kinds: SessionKind[],
     max: number,
   ): Promise<StoredSession[]> {
-    const [first] = this.devicesOf(all, kinds);
-    if (!first || this.devicesOf(all, kinds).length < max) return [];
-    const locked = this.devicesOf(await this.sessions.lockAllOf(manager, first.customer_id), kinds);
+    if (this.devicesOf(await this.sessions.allOf(manager, customerId), kinds).length < max) return [];
+    const locked = this.devicesOf(await this.sessions.lockAllOf(manager, customerId), kinds);
     const inForce = await this.inForce(manager, locked);
     return inForce.length < max ? [] : inForce;
   }

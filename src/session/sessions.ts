@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager, FindOptionsWhere } from 'typeorm';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { Actor, RevocableClaims } from '../access-token/session-claims.js';
 import { Customers } from '../customer/customers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Clock } from '../platform/clock.js';
+import { Clock, DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, timeOf } from '../platform/database/sql-dialect.js';
@@ -112,6 +112,8 @@ const FIND_EXPORTED = selectStatement<[customerId: string], Record<string, SqlVa
       redeemed_at, used_at, seen_day, signed_in_day, created_at, expires_at
     FROM session WHERE customer_id = ? ORDER BY id`,
 );
+
+const NO_REFRESH_TOKEN = { refreshIdHash: null, currentHash: null, previousHash: null, successorNonce: null };
 
 /** The values of a new session. The rest is `null` or 0. */
 export type NewSession = Pick<Session, 'id' | 'kind' | 'customerId' | 'expiresAt'> & Partial<Session>;
@@ -222,6 +224,29 @@ export class Sessions {
   /** Moves the end of a session, because the user has signed in again. */
   async renewIn(manager: EntityManager, id: string, end: BrowserSessionEnd): Promise<void> {
     await manager.update(Session, { id }, end);
+  }
+
+  /**
+   * Lets a browser no longer lead to customers. Their tokens and devices stay: the sessions remain without the browser, and
+   * may begin what their last access tokens allow, unless they end before.
+   *
+   * @param sessions those of the browser, or some of them; or the session of a refresh token
+   * @returns the number of sessions
+   */
+  async detachIn(
+    manager: EntityManager,
+    sessions: FindOptionsWhere<Session> & ({ browserId: FindOptionsWhere<Session>['browserId'] & {} } | { id: string }),
+  ): Promise<number> {
+    const end = new Date(this.clock.now() + DAY_MS);
+    const expiresAt = () => 'CASE WHEN expires_at > :end THEN :end ELSE expires_at END';
+    const { affected = 0 } = await manager
+      .createQueryBuilder()
+      .update(Session)
+      .set({ browserId: null, organizationId: null, groupId: null, ...NO_REFRESH_TOKEN, expiresAt })
+      .where(sessions)
+      .setParameter('end', end)
+      .execute();
+    return affected;
   }
 
   /**

@@ -1,8 +1,8 @@
 import { Injectable, Module } from '@nestjs/common';
 import { ArrayUnique, IsArray, IsBoolean, IsIn, MaxLength } from 'class-validator';
-import { BrowserService } from '../../identity/browser.service.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
+import { RememberService } from '../../identity/remember.service.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -91,7 +91,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     private readonly registry: Registry,
     private readonly configuration: Configuration,
     private readonly codes: TransferCodes,
-    private readonly browsers: BrowserService,
+    private readonly browsers: RememberService,
     private readonly refreshTokens: CustomerRefreshTokens,
     private readonly cookies: IdentityCookies,
   ) {}

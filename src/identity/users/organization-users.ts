@@ -9,7 +9,7 @@ import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { uuidv7 } from '../../platform/uuid.js';
 import { SessionEndings } from '../../session/session-endings.js';
-import { BrowserService } from '../browser.service.js';
+import { BrowserReplacement } from '../browser-replacement.js';
 import { CustomerCreation } from '../customer-creation.js';
 import type { BrowserCredentials, CandidateCredentials } from '../identity-cookies.js';
 import { isSignedInTo, type SignedInBrowser, type SigningBrowser, UserSignIns } from './user-sign-ins.js';
@@ -75,7 +75,7 @@ export class OrganizationUsers {
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,
-    private readonly browserService: BrowserService,
+    private readonly replacement: BrowserReplacement,
     private readonly signIns: UserSignIns,
     private readonly endings: SessionEndings,
     private readonly events: CustomerEvents,
@@ -144,10 +144,10 @@ export class OrganizationUsers {
     const { request, browser, visitor, known } = read;
     const { organizationId, signIn } = request;
     const isSignedIn = known !== undefined && isSignedInTo(browser, known);
-    const copied = isSignedIn ? undefined : this.browserService.copiedFrom(browser, organizationId);
+    const copied = isSignedIn ? undefined : this.replacement.copiedFrom(browser, organizationId);
     const written = [known, visitor].filter((row) => row !== undefined);
     const generations = new Map(written.map((row) => [row.entity_id, row.generation]));
-    if (!(await this.browserService.lockCustomersIn(manager, generations, copied))) return undefined;
+    if (!(await this.replacement.lockCustomersIn(manager, generations, copied))) return undefined;
     const recognized = visitor ?? (isSignedIn ? known : undefined);
     // the browser may have forgotten the customer meanwhile, or the operator may have ended its session
     if (recognized && !(await this.signIns.leadsIn(manager, browser, recognized.entity_id))) return undefined;
@@ -214,7 +214,7 @@ export class OrganizationUsers {
     const customer = { entityId, organizationId, groupId: '', generation, hasUser: true, created, ...merged };
     if (!signedIn) return customer;
     const { secret, sessionId, epoch, createdId } = signedIn;
-    if (createdId !== undefined) this.browserService.auditLinked(createdId, customer, { sign_in: sessionId });
+    if (createdId !== undefined) this.replacement.auditLinked(createdId, customer, { sign_in: sessionId });
     const session = { gen: generation, sid: sessionId, ep: epoch };
     return { ...customer, session, credentials: { entityId, secret } };
   }

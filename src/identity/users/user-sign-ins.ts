@@ -13,8 +13,8 @@ import {
 import { Browsers } from '../../session/browsers.js';
 import { SessionBounds } from '../../session/session-bounds.js';
 import { SessionLifetime } from '../../session/session-lifetime.js';
-import { Sessions } from '../../session/sessions.js';
-import { BrowserService } from '../browser.service.js';
+import { Sessions, type StoredSession } from '../../session/sessions.js';
+import { BrowserReplacement } from '../browser-replacement.js';
 import type { CandidateCredentials } from '../identity-cookies.js';
 
 /** A browser that signs a user in. */
@@ -38,7 +38,7 @@ export class UserSignIns {
   constructor(
     private readonly recognition: BrowserRecognition,
     private readonly browsers: Browsers,
-    private readonly browserService: BrowserService,
+    private readonly replacement: BrowserReplacement,
     private readonly sessions: Sessions,
     private readonly bounds: SessionBounds,
     private readonly lifetime: SessionLifetime,
@@ -69,20 +69,28 @@ export class UserSignIns {
     copied: LeadingBrowser | undefined,
   ): Promise<SignedInBrowser> {
     const end = this.lifetime.beginningToday(organizationId, true);
-    const all = await this.sessions.allOf(manager, entityId);
-    const earlier = browser?.session?.kind === 'sign_in' && all.find(({ id }) => id === browser.session?.id);
+    const earlier = browser && (await this.earlierSignIn(manager, entityId, browser));
     if (browser && earlier) {
       await this.sessions.renewIn(manager, earlier.id, end);
       return { secret: browser.secret, sessionId: earlier.id, epoch: earlier.epoch, createdId: undefined };
     }
     const created = this.browsers.create();
     const sessionId = uuidv7(this.clock.now());
-    await this.bounds.makeRoomForSignIn(manager, all);
-    await this.browserService.insertIn(manager, created, copied);
+    await this.bounds.makeRoomForSignIn(manager, entityId);
+    await this.replacement.insertIn(manager, created, copied);
     const { browserId, secret } = created;
     const session = { id: sessionId, kind: 'sign_in', customerId: entityId, browserId } as const;
     await this.sessions.insertIn(manager, { ...session, ...spaceOf(organizationId), ...end });
     return { secret, sessionId, epoch: 0, createdId: browserId };
+  }
+
+  private async earlierSignIn(
+    manager: EntityManager,
+    entityId: string,
+    { session }: SigningBrowser,
+  ): Promise<StoredSession | undefined> {
+    if (session?.kind !== 'sign_in') return undefined;
+    return (await this.sessions.allOf(manager, entityId)).find(({ id }) => id === session.id);
   }
 }
 
