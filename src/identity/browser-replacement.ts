@@ -8,8 +8,9 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { uuidv7 } from '../platform/uuid.js';
 import type { LeadingBrowser } from '../session/browser-recognition.js';
 import { Browsers, type NewBrowser } from '../session/browsers.js';
+import type { DeviceRow } from '../session/session.statements.js';
 import { SessionBounds } from '../session/session-bounds.js';
-import { type DeviceRow, Sessions } from '../session/sessions.js';
+import { Sessions } from '../session/sessions.js';
 
 /** The number of customers of other organizations that a new browser leads to, too. */
 const MAX_COPIES = 20;

@@ -12,7 +12,8 @@ import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { ApiOptionalString, ApiString, Optional } from '../platform/validation/validation.js';
-import { type DeviceRow, Sessions } from '../session/sessions.js';
+import type { DeviceRow } from '../session/session.statements.js';
+import { Sessions } from '../session/sessions.js';
 import type { ExportedRows } from './customer-data-participant.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 

@@ -13,9 +13,10 @@ import { uuidv7 } from '../platform/uuid.js';
 import { actOf, agentHasEnded } from '../session/agent/agent-columns.js';
 import { NEW_SESSION, newSessionRow } from '../session/first-session.js';
 import { Session } from '../session/session.entity.js';
+import type { RedeemableRow } from '../session/session.statements.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
-import { type RedeemableRow, Sessions } from '../session/sessions.js';
+import { Sessions } from '../session/sessions.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 import { type RedeemableCode, TransferCodes } from './transfer-codes.js';
 

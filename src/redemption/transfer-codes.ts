@@ -11,9 +11,10 @@ import { dialectOf } from '../platform/database/sql-dialect.js';
 import { writeStatement } from '../platform/database/statement.js';
 import { actOf, agentHasEnded } from '../session/agent/agent-columns.js';
 import { Session } from '../session/session.entity.js';
+import type { RedeemableRow, StoredSession } from '../session/session.statements.js';
 import { SessionBounds } from '../session/session-bounds.js';
 import { SessionEndings } from '../session/session-endings.js';
-import { type RedeemableRow, Sessions, type StoredSession } from '../session/sessions.js';
+import { Sessions } from '../session/sessions.js';
 import { CallerNetworks } from './caller-networks.js';
 import { type CodeProof, type FoundCode, RedeemableCodes } from './redeemable-codes.js';
 

@@ -12,7 +12,8 @@ import { uuidv7 } from '../platform/uuid.js';
 import { Browser } from './browser.entity.js';
 import { leadingSessions } from './browser-recognition.js';
 import { NEW_SESSION, newSessionRow } from './first-session.js';
-import { type DeviceRow, Sessions } from './sessions.js';
+import type { DeviceRow } from './session.statements.js';
+import { Sessions } from './sessions.js';
 
 /** A new visitor's rows are inserted with those of other visitors in one transaction. */
 const NEW_BROWSER = insertStatement({ into: Browser, columns: ['browser_id', 'secret_hash', 'version'] });

@@ -5,8 +5,9 @@ import { Clock, dayOf } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { AgentSessions } from './agent/agent-sessions.js';
 import type { SessionKind } from './session.entity.js';
+import type { StoredSession } from './session.statements.js';
 import { SessionEndings } from './session-endings.js';
-import { Sessions, type StoredSession } from './sessions.js';
+import { Sessions } from './sessions.js';
 
 const MAX_CODES = 60;
 const MAX_TRANSFER_SESSIONS = 200;

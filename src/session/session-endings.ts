@@ -10,7 +10,8 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { Browsers } from './browsers.js';
 import { Session, type SessionKind } from './session.entity.js';
-import { Sessions, type StoredSession } from './sessions.js';
+import type { StoredSession } from './session.statements.js';
+import { Sessions } from './sessions.js';
 
 /** Clocks differ: what was made up to this long before the `iat` of a token counts as made with it. */
 const CLOCK_MARGIN_MS = 60_000;

@@ -11,9 +11,10 @@ import {
   type LeadingSession,
 } from '../../session/browser-recognition.js';
 import { Browsers } from '../../session/browsers.js';
+import type { StoredSession } from '../../session/session.statements.js';
 import { SessionBounds } from '../../session/session-bounds.js';
 import { SessionLifetime } from '../../session/session-lifetime.js';
-import { Sessions, type StoredSession } from '../../session/sessions.js';
+import { Sessions } from '../../session/sessions.js';
 import { BrowserReplacement } from '../browser-replacement.js';
 import type { CandidateCredentials } from '../identity-cookies.js';
 
