@@ -12,7 +12,6 @@ export { startService } from '../bootstrap.js';
 export { type ObjectSchema, schemaOf } from '../discovery/openapi/schemas.js';
 export { type Route, routesOf } from '../http/routes/declared-routes.js';
 export { CustomerErasure } from '../identity/customer-erasure.js';
-export { EndSessionsService } from '../identity/end-sessions.service.js';
 export { Purge } from '../identity/purge.js';
 export { Limits } from '../oauth/limits.js';
 export { readParameters } from '../oauth/parameters.js';

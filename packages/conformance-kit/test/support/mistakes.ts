@@ -150,11 +150,6 @@ export const MISTAKES: Mistakes[] = [
     tested: () => voucher().ofGrant,
     rows: [
       ['ignores the end', 'bearer token that created the proof', /^a proof of a caller whose bearer token has ended/],
-      [
-        'ignores the end',
-        'whose sessions ended',
-        /^a token after the sessions of the customer ended; declare endsWith/,
-      ],
     ],
   },
   {
