@@ -6,6 +6,8 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
+import { type RequestOptions, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { basic, bearer } from '../test/support/authorization-headers.js';
@@ -106,7 +108,8 @@ class Soak {
   private async arriveAndLeave(): Promise<void> {
     const { json } = await this.send({ path: TOKEN, body: COOKIE_GRANT });
     await this.readInfo(json.access_token, json.entity_id);
-    await this.manage({ method: 'DELETE', path: `/admin/customers/${json.entity_id}` });
+    const [path, headers] = [`/admin/customers/${json.entity_id}`, bearer(ADMIN_TOKEN)];
+    await this.send({ method: 'DELETE', path, isManagement: true, headers });
     await this.expectEnded(json.access_token);
   }
 
@@ -157,24 +160,16 @@ class Soak {
     if (json.active !== isActive) throw new Error(`introspection: ${JSON.stringify(json)}`);
   }
 
-  private manage(call: Call) {
-    return this.send({ ...call, isManagement: true, headers: bearer(ADMIN_TOKEN) });
-  }
-
   /** Sends each request to the next process. @throws Error if the response has another status */
   private async send({ method = 'POST', path, isManagement, headers = {}, body, status = 200 }: Call) {
     const process = this.processes[this.requestCount++ % this.processes.length] as Server;
     const from = performance.now();
-    const response = await fetch((isManagement ? process.managementUrl : process.url) + path, {
-      method,
-      headers,
-      ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    const text = await response.text();
+    const url = (isManagement ? process.managementUrl : process.url) + path;
+    const options = { method, headers: { 'content-type': 'text/plain', ...headers } };
+    const [received, content] = await exchange(url, options, body && JSON.stringify(body));
     this.latencies.push(performance.now() - from);
-    if (response.status !== status) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return { json: text && JSON.parse(text) };
+    if (received !== status) throw new Error(`${method} ${path}: ${received} ${content}`);
+    return { json: content && JSON.parse(content) };
   }
 
   private async countRows(): Promise<number> {
@@ -226,4 +221,15 @@ function growth(samples: Sample[]) {
 
 function openFiles(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+/** Resolves to the status and the body. Unlike a `fetch` with a signal, it also settles if the request is lost. */
+function exchange(url: string, options: RequestOptions, body?: string): Promise<[status: unknown, content: string]> {
+  return new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error(`no response from ${url}`)), TIMEOUT_MS).unref();
+    const sent = request(url, options, (response) => {
+      text(response).then((content) => resolve([response.statusCode, content]), reject);
+    });
+    sent.on('error', reject).end(body);
+  });
 }
