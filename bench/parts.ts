@@ -4,9 +4,8 @@
  * Takes some seconds.
  */
 import { execFileSync } from 'node:child_process';
-import { createHash, createVerify, generateKeyPairSync, hash, sign, verify } from 'node:crypto';
+import { createHash, generateKeyPairSync, hash, sign, verify } from 'node:crypto';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { derSignature, rawSignature } from '../src/access-token/access-tokens.js';
 import type { Table } from './support/figures.js';
 import { measureCalls, median, rounded } from './support/measure.js';
@@ -18,16 +17,11 @@ const TEXT = 'x'.repeat(600);
 const DATA = Buffer.from(TEXT);
 const SIGNATURE = rawSignature(sign('sha256', DATA, privateKey));
 const dsaEncoding = 'ieee-p1363';
-const verifyInPool = promisify((signature: Buffer, done: (error: Error | null, isValid: boolean) => void) =>
-  verify('sha256', DATA, publicKey, signature, done),
-);
 const WAYS = {
   'sign, DER converted to R and S': () => rawSignature(sign('sha256', DATA, privateKey)),
   'sign, ieee-p1363': () => sign('sha256', DATA, { key: privateKey, dsaEncoding }),
   'verify, R and S converted to DER': () => verify('sha256', DATA, publicKey, derSignature(SIGNATURE)),
   'verify, ieee-p1363': () => verify('sha256', DATA, { key: publicKey, dsaEncoding }, SIGNATURE),
-  'verify as a stream': () => createVerify('sha256').update(DATA).verify(publicKey, derSignature(SIGNATURE)),
-  'verify in the thread pool': () => verifyInPool(derSignature(SIGNATURE)),
   'SHA-256 by hash()': () => hash('sha256', TEXT),
   'SHA-256 by createHash()': () => createHash('sha256').update(TEXT).digest('hex'),
 };

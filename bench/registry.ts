@@ -60,11 +60,8 @@ async function changeEachSecond(managementUrl: string, signal: AbortSignal): Pro
   const clientId = `changed-${Date.now()}`;
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' };
   const send = async (path: string, method: string, body: object) => {
-    const response = await fetch(`${managementUrl}/admin/clients${path}`, {
-      method,
-      headers,
-      body: JSON.stringify(body),
-    });
+    const request = { method, headers, body: JSON.stringify(body) };
+    const response = await fetch(`${managementUrl}/admin/clients${path}`, request);
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
   };
   await send('', 'POST', { client_id: clientId, name: clientId, client_type: 'web' });
