@@ -66,7 +66,7 @@ export async function routesOf(keysFile: string): Promise<Route[]> {
   return [
     returning,
     ofNew,
-    { name: FIRST_CALL, hasLimit: true, ...singleUse((n) => visit(customerOfYesterday(n)), seedCustomersOfYesterday) },
+    { name: FIRST_CALL, ...singleUse((n) => visit(customerOfYesterday(n)), seedCustomersOfYesterday) },
     { name: 'agent token', hasLimit: true, requests: same(NUMBERS.map((n) => ofAgent(n, agent))) },
     {
       name: 'agent token, new tokens',
