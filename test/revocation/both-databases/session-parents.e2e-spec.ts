@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { claimsOf } from '../../support/agent-tokens.js';
+import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, type Stay, stayOf } from '../../support/customer-refresh.js';
 import { expectInvalidGrant, expectInvalidToken } from '../../support/expect-error.js';
 import { browserIdOf, secretOf } from '../../support/identities.js';
-import { purge } from '../../support/operator-commands.js';
+import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { rememberedPair } from '../../support/remember.js';
 import { infoStatus, redeem, sessionsIn, TRANSFER, transferBody, transferToken } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
@@ -99,5 +99,15 @@ describe('the end of an access token', () => {
     expect((await service.send('DELETE', TOKEN, bearer(ended))).status).toBe(200);
     expect(await infoStatus(service, next)).toBe(200);
     expect(await isUsable(device)).toBe(true);
+  });
+
+  it('that an agent obtained, without a session, ends what was made with it', async () => {
+    const agent = bearer(await issueAgentToken(service));
+    const { access_token } = (await service.post(TOKEN, agentTokenBody(), agent)).body;
+    expect(claimsOf(access_token).sid).toBeUndefined();
+    const device = await stayOf(service, access_token);
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    expect(await infoStatus(service, device.access_token)).toBe(401);
+    expect(await isUsable(device)).toBe(false);
   });
 });

@@ -137,6 +137,12 @@ describe('protocol §3.10: the devices of a customer by transfer', () => {
     expect(await oldest()).not.toBe(entity_id);
     for (const use of [next, ...others]) expect(await use()).toBe(entity_id);
     expectTooManyDevices(await redeemFor(1, await newMove(browser)));
+    // all were used on the same day now, so the one that was made first is replaced
+    service.passDays(USED_DAYS + 1);
+    const last = deviceOf(await remember(service, await newMove(browser)));
+    const [first, ...laterOnes] = others as [Device, ...Device[]];
+    expect(await first()).not.toBe(entity_id);
+    for (const use of [next, last, ...laterOnes]) expect(await use()).toBe(entity_id);
   });
 
   it('do not include the browser that created the customer', async () => {
