@@ -169,6 +169,17 @@ describe('POST /v2/customer/revoke', () => {
     expect((await revoke(service, access_token, ACME_SITE)).status).toBe(200);
     expectLimited(await revoke(service, (await newCustomer(service)).access_token, ACME_SITE), 86_400);
   });
+
+  it.each(['access_token', 'refresh_token'] as const)(
+    'counts each entry, also of the sessions that end with the session of the token: %s',
+    async (name) => {
+      const service = await limited('revocations=4/3600');
+      const device = await stayOf(service, undefined, {}, HOME);
+      for (let made = 0; made < 2; made++) await redeem(service, await transferToken(service, device.access_token));
+      expect((await revoke(service, device[name], ACME_SITE)).status).toBe(200);
+      expect([await endNew(service, '203.0.113.7'), await endNew(service, '203.0.113.7')]).toEqual([200, 429]);
+    },
+  );
 });
 
 describe('a second use beyond the limit of revocations', () => {
