@@ -1,12 +1,13 @@
 import { CompactSign } from 'jose';
 import { afterAll, describe, expect, it } from 'vitest';
+import { AgentSession } from '../../../src/session/agent/agent-session.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidToken } from '../../support/expect-error.js';
 import { purge } from '../../support/operator-commands.js';
 import { TestIssuer } from '../../support/test-issuer.js';
-import { useService } from '../../support/use-service.js';
+import { DAY_SECONDS, useService } from '../../support/use-service.js';
 
 const END_OF_2099_SECONDS = 4_102_444_799;
 const YEAR_10000_SECONDS = 253_402_300_800;
@@ -65,7 +66,7 @@ describe('protocol §6.10: a token of a trusted issuer', () => {
     expect((await asAgent(await token(times))).status).toBe(200);
   });
 
-  it('stays ended after each purge until it expires', async () => {
+  it('stays ended after each purge until it expires, and is purged two days later', async () => {
     const now = service.clock.seconds();
     const ended = await Promise.all([END_OF_2099_SECONDS, now + 400_000.25].map((exp) => token({ exp })));
     for (const jwt of ended) expect((await end(jwt)).status).toBe(200);
@@ -74,5 +75,10 @@ describe('protocol §6.10: a token of a trusted issuer', () => {
       await purge(service);
       for (const jwt of ended) expectInvalidToken(await asAgent(jwt));
     }
+    const rows = () => service.rowsOf(AgentSession).countBy({ kind: 'issuer' });
+    const before = await rows();
+    service.clock.advance({ seconds: 2 * DAY_SECONDS + 20 });
+    await purge(service);
+    expect(await rows()).toBe(before - 1);
   });
 });
