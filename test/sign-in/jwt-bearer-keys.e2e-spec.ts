@@ -96,6 +96,7 @@ describe('the sign-in settings in the registry', () => {
       /\.jwks: must not be set together with jwks_uri/,
     ],
     ['with keys over http', () => ({ issuer, jwks_uri: 'http://idp.example/' }), /\.jwks_uri: must be an https URL/],
+    ['with a text that is no URL', () => ({ issuer, jwks_uri: 'https://' }), /must be an https URL/],
     ['with a user in the URL', () => ({ issuer, jwks_uri: 'https://a@idp.example/' }), /must be an https URL/],
     ['with a password in the URL', () => ({ issuer, jwks_uri: 'https://:b@idp.example/' }), /must be an https URL/],
     ['with a fragment in the URL', () => ({ issuer, jwks_uri: 'https://idp.example/#a' }), /must be an https URL/],
