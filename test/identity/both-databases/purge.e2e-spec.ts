@@ -235,6 +235,18 @@ describe('the purge of idle browsers', () => {
     await expectNoOrphans(service);
   });
 
+  it('purges the browsers without sessions in steps', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    const ids = Array.from({ length: 4 }, (_, index) => uuidv7(service.clock.now() + 1_000 + index));
+    await service.rowsOf(Browser).insert(ids.map((browserId) => ({ browserId, secretHash: browserId, version: 0 })));
+    const left: number[] = [];
+    for await (const _step of service.application.get(SessionPurge).deleteUnusedBrowsers(2))
+      left.push(await service.rowsOf(Browser).count());
+    expect(left).toEqual([4, 2, 1]);
+    expect((await browser.visit()).body.entity_id).toBe(entity_id);
+  });
+
   it.each([
     ['before', 'mustRetain', 0],
     ['after', 'onErase', 1],
