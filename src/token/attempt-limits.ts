@@ -69,5 +69,5 @@ function limitsOf({ attempts = [] }: GrantMetadata): DeclaredAttemptLimit[] {
 }
 
 function comparable(value: unknown): unknown {
-  return typeof value === 'string' ? withoutTrailingSpaces(value) : (value ?? null);
+  return typeof value === 'string' ? withoutTrailingSpaces(value) : value;
 }
