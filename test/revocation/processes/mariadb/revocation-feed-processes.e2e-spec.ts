@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { FeedPublisher } from '../../../../src/feed/feed-publisher.js';
+import { FeedStore } from '../../../../src/feed/feed-store.js';
 import { Database } from '../../../../src/platform/database/database.js';
 import { claimsOf } from '../../../support/agent-tokens.js';
 import { metricOf } from '../../../support/management-api.js';
@@ -27,6 +28,8 @@ const queryOn = (service: TestService, sql: string, parameters: unknown[] = []) 
   service.application.get(DataSource).query(sql, parameters);
 const publisher = async (): Promise<string> =>
   (await queryOn(one, 'SELECT publisher FROM revocation_feed'))[0].publisher;
+const position = async (): Promise<number> =>
+  Number((await queryOn(one, 'SELECT position FROM revocation_feed'))[0].position);
 const inSeconds = (seconds: number) =>
   new Date(one.clock.now() + seconds * 1000).toISOString().replace('T', ' ').slice(0, -1);
 /** Commits a revocation and locks it before a publication. */
@@ -141,6 +144,14 @@ describe('a revocation in the feed', () => {
         { timeout: 60_000, interval: 50 },
       );
       expect(consumer.has({ value: 'locked-for-long' })).toBe(false);
+      // both processes go on, and publish no position without a revocation
+      const before = await position();
+      const reads = [one, two].map((service) =>
+        vi.spyOn(service.application.get(FeedStore, { strict: false }), 'readState'),
+      );
+      const haveReadAgain = () => expect(Math.min(...reads.map(({ mock }) => mock.calls.length))).toBeGreaterThan(2);
+      await vi.waitFor(haveReadAgain, { timeout: 60_000, interval: 50 });
+      expect(await position()).toBe(before);
     } finally {
       await locked.release();
     }
