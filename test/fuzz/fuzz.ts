@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OpenApiResponsesDocument } from '../support/openapi-responses.js';
 import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../scripts/free-port.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import type { OpenApiResponsesDocument } from '../support/openapi-responses.js';
 import { agentTokenOf, environmentOf, PORTS, TestProcess } from '../support/processes.js';
 import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE, testRegistry, writeRegistry } from '../support/test-registry.js';
 import type { OpenApi } from './operations.js';

@@ -1,7 +1,4 @@
-import {
-  OpenApiResponses,
-  type OpenApiResponsesDocument,
-} from '../support/openapi-responses.js';
+import { OpenApiResponses, type OpenApiResponsesDocument } from '../support/openapi-responses.js';
 import {
   bytesOf,
   endsItsConnection,
