@@ -70,6 +70,7 @@ async function main(args) {
       TEST_DATABASE_URL: TEST_DATABASE_URL ?? database?.url(),
       TEST_DATABASE_FOLDER: databaseFolder(),
       TEST_STATEMENTS_FILE: statements,
+      NODE_COMPILE_CACHE: join(folder, 'compiled'), // each module is compiled by the first process that loads it
     });
     const problem = statements && coverageProblem(existsSync(statements) ? readFileSync(statements, 'utf8') : '');
     if (problem) console.error(problem);

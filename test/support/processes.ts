@@ -17,7 +17,10 @@ export interface Ended {
   stderr: string;
 }
 
-/** A process of the built service, `dist/main.js` or `dist/cli.js`. It inherits no environment except `PATH`. */
+/**
+ * A process of the built service, `dist/main.js` or `dist/cli.js`. It inherits no environment except `PATH` and the cache
+ * of compiled modules.
+ */
 export class TestProcess implements Ended {
   stdout = '';
   stderr = '';
@@ -41,7 +44,8 @@ export class TestProcess implements Ended {
     environment: NodeJS.ProcessEnv,
     cwd = '/',
   ): TestProcess {
-    const env = { PATH: process.env.PATH, ...environment };
+    const { PATH, NODE_COMPILE_CACHE } = process.env;
+    const env = { PATH, NODE_COMPILE_CACHE, ...environment };
     return TestProcess.spawn(process.execPath, [resolve(DIST, file), ...parameters], env, cwd);
   }
 

@@ -1,3 +1,4 @@
+import module from 'node:module';
 import { getMetadataArgsStorage } from 'typeorm';
 import { afterAll, expect, vi } from 'vitest';
 import { lowerPasswordHashCost } from './cheap-password-hashes.js';
@@ -53,6 +54,7 @@ afterAll(() => {
   for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
   Object.assign(process.env, environment);
   writeStatements(expect.getState().testPath ?? '');
+  module.flushCompileCache?.(); // vitest kills its processes before Node writes the cache
   if (process.env.TEST_SHARES_MODULES)
     expect(leftovers(), 'what this file leaves for the next file of the process').toEqual([]);
 });

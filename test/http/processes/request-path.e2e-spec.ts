@@ -57,7 +57,8 @@ beforeAll(async () => {
     AUTH_URL: 'http://x',
   };
   const NODE_OPTIONS = `--import ${TAKE_COVERAGE}`;
-  service = await startServiceProcess({ ...shared, NODE_OPTIONS, NODE_V8_COVERAGE: reports, RATE_LIMIT: undefined });
+  const coverage = { NODE_OPTIONS, NODE_V8_COVERAGE: reports, NODE_COMPILE_CACHE: undefined }; // exact without a cache
+  service = await startServiceProcess({ ...shared, ...coverage, RATE_LIMIT: undefined });
   const named = ['--email', ACME_AGENT.email, '--client-id', ACME_SITE, '--scope', 'customers:own'];
   agent = bearer((await runCli(['agent-token', ...named], shared)).stdout.trim());
   // the first requests also run what happens once in each process
