@@ -17,7 +17,7 @@ const PACKAGES = '@?customer-authorization[/-](?:service|conformance-kit|token-v
 const PLACES = [
   ['**/package.json', `^  "version": "`],
   ['**/package.json', `"${PACKAGES}": "`],
-  ['*.md', `${PACKAGES}-`],
+  ['*.md', `${PACKAGES}[-:]`],
   ['docs/llms.txt', `${PACKAGES}-`],
   ['*.md', String.raw`(?:\?ref=v|git diff v)`],
   ['Dockerfile', 'org.opencontainers.image.version="'],

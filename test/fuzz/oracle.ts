@@ -11,7 +11,7 @@ import { ADMIN_TOKEN, cookiesOf, RESOURCE_SERVER } from './world.js';
 /** The hint of a response to bytes that are not an HTTP request. Any route may return it. */
 const BROKEN = '"error_hint":"HTTP: malformed or incomplete request"';
 /** Routes whose responses are public and may be cached. */
-const STORABLE = /^\/(\.well-known\/|page\.css|docs|openapi\.json)/;
+const STORABLE = /^\/(\.well-known\/|page\.css)/;
 
 export class Oracle {
   private readonly ownership = new Ownership();
