@@ -42,7 +42,7 @@ class ForgetBody {
 export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
-    private readonly browsers: ForgetService,
+    private readonly forgetService: ForgetService,
     private readonly refreshTokens: CustomerRefreshTokens,
     private readonly limits: Limits,
   ) {}
@@ -62,7 +62,7 @@ export class ForgetController {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const space = { organizationId: organization.id, groupId: body.group_id };
     if (body.refresh_token !== undefined) await this.refreshTokens.forget(body.refresh_token, client.clientId, space);
-    const leadsNowhere = await this.browsers.forget(candidates, space);
+    const leadsNowhere = await this.forgetService.forget(candidates, space);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);
     return {};
   }

@@ -109,7 +109,7 @@ export class TransferCodes extends RedeemableCodes<RedeemableRow> {
   /**
    * Redeems the code for a device, in one transaction.
    *
-   * @param lock locks the customer's row first. @returns false if the customer is gone or has another generation
+   * @param lock locks the customer's row first, and resolves to false if the customer is gone or has another generation
    * @param prepare inserts what the device refers to
    * @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended; 429 if the customer
    * has too many devices

@@ -91,7 +91,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     private readonly registry: Registry,
     private readonly configuration: Configuration,
     private readonly codes: TransferCodes,
-    private readonly browsers: RememberService,
+    private readonly rememberService: RememberService,
     private readonly refreshTokens: CustomerRefreshTokens,
     private readonly cookies: IdentityCookies,
   ) {}
@@ -121,7 +121,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   private async rememberIn({ body, browser }: GrantRequest<IdentityTokenBody>, code: RedeemableCode) {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const options = { candidates, replace: body.replace ?? false, ttlSeconds: this.configuration.CUSTOMER_TOKEN_TTL };
-    const secret = await this.browsers.remember(code, options);
+    const secret = await this.rememberService.remember(code, options);
     for (const line of this.cookies.setCookieLines({ entityId: code.entityId, secret })) browser.setCookie(line);
   }
 }
