@@ -120,6 +120,10 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
     }
   });
 
+  it.each(['/', '//'])('POST %s gets 405, because GET is served at this path', async (path) => {
+    expectError(await service.send('POST', path), { status: 405, error: 'method_not_allowed', hint: undefined });
+  });
+
   it('CONNECT gets a common error and is closed, and a reset by the client does not end the process', async () => {
     const connect = 'CONNECT auth.example:443 HTTP/1.1\r\nHost: auth.example\r\n\r\n';
     for (const url of [service.url, service.managementUrl]) {

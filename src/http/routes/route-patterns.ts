@@ -29,7 +29,10 @@ export class RoutePatterns {
 }
 
 function patternOf(routes: Route[]): RegExp {
-  const patterns = routes.map(({ path }) => path.split('/').map(patternOfSegment).join('/').replace(/\/$/, ''));
+  const patterns = routes.map(({ path }) => {
+    const withoutLastSlash = path.replace(/(?<=.)\/$/, '');
+    return withoutLastSlash.split('/').map(patternOfSegment).join('/');
+  });
   return new RegExp(`^(${patterns.join('|')})/?$`);
 }
 
