@@ -124,7 +124,7 @@ export function endsItsConnection(request: FuzzRequest): boolean {
   const texts = [target, ...headers.flat()];
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters end the connection
   if (!METHODS.test(method) || texts.some((text) => /[\x00-\x1f\x7f-\uffff]/.test(text))) return true;
-  if (!/^(https?:\/\/[\w.:@-]+)?\/[^ ]*$/.test(target)) return true;
+  if (!/^(https?:\/\/([\w:-]+@)?[\w.-]+(:\d+)?)?\/[^ ]*$/.test(target)) return true;
   const hosts = headers.filter(([name]) => name.toLowerCase() === 'host');
   if (hosts.length !== 1 || !/^[\w.-]*(:\d*)?$/.test(hosts[0]?.[1] ?? '')) return true;
   if (headers.some(([name]) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return true;
