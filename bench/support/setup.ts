@@ -64,6 +64,6 @@ function environmentOf(folder: string, databaseUrl: string) {
     REGISTRY_FILE: registry,
     AUTH_URL: 'http://localhost',
     HOST: '127.0.0.1',
-    RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60,transfers=999999999/60',
+    RATE_LIMIT: ['identities', 'tokens', 'transfers', 'revocations'].map((limit) => `${limit}=999999999/60`).join(),
   };
 }
