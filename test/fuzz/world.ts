@@ -182,6 +182,6 @@ function fromBody(world: World, request: FuzzRequest, body: Record<string, unkno
 }
 
 function transferredTo(request: FuzzRequest): { client_id: string; code_verifier?: string } {
-  const parameters = JSON.parse(request.body.toString());
+  const parameters = JSON.parse(new TextDecoder().decode(request.body)); // without a byte order mark
   return { client_id: String(parameters.client_id), ...(parameters.code_challenge && { code_verifier: VERIFIER }) };
 }
