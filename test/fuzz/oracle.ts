@@ -98,8 +98,8 @@ function pathOf(target: string): string {
   if (/^\/\/(\?|$)/.test(target)) return '/';
   if (target.startsWith('/')) return target.split('?', 1)[0] ?? '';
   // not the path of `URL`, which has no dot segments
-  const [, path] = /^https?:\/\/[^/?]+([^?]*)/i.exec(target) ?? [];
-  return URL.canParse(target) ? path || '/' : '';
+  const [absolute, path] = /^https?:\/\/[^/?]+([^?]*)/i.exec(target) ?? [];
+  return absolute && URL.canParse(target) ? path || '/' : ''; // a target of another scheme names no route
 }
 
 const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];
