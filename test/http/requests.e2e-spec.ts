@@ -212,13 +212,18 @@ describe('protocol §2.3: routing', () => {
     },
   );
 
-  it.each(['*', 'ftp://auth.example/v2/customer/token', 'http://auth.example:99999999/'])(
-    'finds no route for %s',
-    async (target) => {
-      const response = await exchange(service.url, rawRequest(`OPTIONS ${target}`));
+  it.each([
+    '*',
+    'amqp://auth.example',
+    'ftp://auth.example/v2/customer/token',
+    'http://auth.example:99999999/',
+    'http://[::%31]/v2/customer/token',
+  ])('finds no route for %s', async (target) => {
+    for (const method of ['OPTIONS', 'POST']) {
+      const response = await exchange(service.url, rawRequest(`${method} ${target}`));
       expectError(response, { status: 404, error: 'not_found', hint: undefined });
-    },
-  );
+    }
+  });
 
   it.each(['?%zz', '?__proto__[x]=1', '?grant_type=unknown&client_id=rival-site'])(
     'ignores the query string: %s',

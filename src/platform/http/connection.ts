@@ -123,8 +123,7 @@ const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*
 const AUTHORITY = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#]+)/i;
 
 /**
- * The forms of RFC 9112 §3.2 that have a path. The host of a URL must not be empty (RFC 9110 §4.2.1). Express finds no
- * path in some URLs without a valid host.
+ * The forms of RFC 9112 §3.2 that have a path. The host of a URL must not be empty (RFC 9110 §4.2.1).
  */
 function isTarget(target: string): boolean {
   if (target.startsWith('/') || target === '*') return true;

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http';
-import { MethodNotAllowedException, NotFoundException } from '@nestjs/common';
+import type { RequestListener, ServerResponse } from 'node:http';
+import { MethodNotAllowedException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express/adapters/express-adapter.js'; // without multer
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
@@ -19,13 +19,14 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     application.disable('etag');
     application.set('query parser', false); // oauth/form.ts reads queries, and rejects repeated parameters
     application.enable('case sensitive routing');
-    application.use((request: Request, _response: Response, next: NextFunction) => {
-      if (!isValidTarget(request.url)) return next(new NotFoundException());
-      if (!request.url.startsWith('/')) request.url = withoutAuthority(request.url);
-      next();
-    });
     super(application);
   }
+
+  /** Serves a request. Express never reads a URL, because it finds no path in some that are valid. */
+  readonly receive: RequestListener = (request, response) => {
+    request.url = routedTarget(request.url ?? '');
+    this.getInstance()(request, response);
+  };
 
   /**
    * Nest compares it with the `host` of each controller (listener.decorators.ts). The header `Host` names no listener.
@@ -60,16 +61,17 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
 /** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them. */
 const INVALID_IN_TARGET = /[#\xa0]/;
+const AUTHORITY = /^https?:\/\/[^/?]+/i;
 
-/** Whether a request target can name a route. An absolute one may have any authority (RFC 9112 §3.2.2). */
-export function isValidTarget(target: string): boolean {
-  if (INVALID_IN_TARGET.test(target)) return false;
-  return target.startsWith('/') || (/^https?:\/\//i.test(target) && URL.canParse(target));
-}
-
-/** Express reads some authorities as a part of the path. */
-export function withoutAuthority(target: string): string {
-  const path = target.replace(/^https?:\/\/[^/?]*/i, '');
+/**
+ * The path and query of a request target, or `*`, which names no route. An absolute target may have any authority
+ * (RFC 9112 §3.2.2).
+ */
+export function routedTarget(target: string): string {
+  if (INVALID_IN_TARGET.test(target)) return '*';
+  if (target.startsWith('/')) return target;
+  if (!AUTHORITY.test(target) || !URL.canParse(target)) return '*';
+  const path = target.replace(AUTHORITY, '');
   return path.startsWith('/') ? path : `/${path}`;
 }
 
