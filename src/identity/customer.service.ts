@@ -49,10 +49,11 @@ export class CustomerService {
     if (!recognized?.customer) await this.creation.askExtension(before);
     if (!recognized) return this.createWithBrowser(space);
     const { browser } = recognized;
-    const known = recognized.customer ?? (await this.createFor(browser, space));
-    // a parallel request may have created the customer
-    const customer = known ?? (await this.recognize(candidates, space))?.customer;
-    return customer ? { ...customer, secret: browser.secret } : this.createWithBrowser(space);
+    const customer = recognized.customer ?? (await this.createFor(browser, space));
+    if (customer) return { ...customer, secret: browser.secret };
+    // a parallel request may have created the customer, or forgotten the browser: then another pair may be valid
+    const again = await this.recognize(candidates, space);
+    return again?.customer ? { ...again.customer, secret: again.browser.secret } : this.createWithBrowser(space);
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */

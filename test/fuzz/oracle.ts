@@ -91,15 +91,16 @@ function receivedResponse(port: Port, method: string, path: string, response: Te
   return { isManagement: port === 'management', method, path, status: response.status, type, text: response.text };
 }
 
-/** The path that the service derives from a request target. */
+/** The path that the service derives from a request target. A target of another scheme has none. */
 function pathOf(target: string): string {
   if (target.includes('#')) return '';
-  // a trailing slash does not change a path (protocol §2.3), and the kit knows the path `/` without one
-  if (/^\/\/(\?|$)/.test(target)) return '/';
-  if (target.startsWith('/')) return target.split('?', 1)[0] ?? '';
   // not the path of `URL`, which has no dot segments
-  const [absolute, path] = /^https?:\/\/[^/?]+([^?]*)/i.exec(target) ?? [];
-  return absolute && URL.canParse(target) ? path || '/' : ''; // a target of another scheme names no route
+  const [absolute, afterAuthority] = /^https?:\/\/[^/?]+([^?]*)/i.exec(target) ?? [];
+  if (!absolute && !target.startsWith('/')) return '';
+  if (absolute && !URL.canParse(target)) return '';
+  const path = afterAuthority ?? target.split('?', 1)[0] ?? '';
+  // a trailing slash does not change a path (protocol §2.3), and the kit knows the path `/` without one
+  return ['', '//'].includes(path) ? '/' : path;
 }
 
 const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];

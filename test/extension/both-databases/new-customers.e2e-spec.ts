@@ -6,6 +6,7 @@ import { Session } from '../../../src/session/session.entity.js';
 import { cookieBody, cookieHeader } from '../../support/cookie-grant.js';
 import { deferred } from '../../support/deferred.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
+import { browserPartOf } from '../../support/identities.js';
 import { ACME, ACME_ORIGIN, ACME_SITE, AT_RIVAL, RIVAL } from '../../support/test-registry.js';
 import { useService } from '../../support/use-service.js';
 
@@ -103,6 +104,20 @@ describe('beforeNewCustomer of an extension', () => {
     ended.resolve();
     expect((await visit).status).toBe(200);
     expect((await counts())[0]).toBe((before[0] as number) + 1);
+  });
+
+  it('is called for the browser that was made last, and another one is found if that one is forgotten meanwhile', async () => {
+    const earlier = await service.visit('', {}, groupPath);
+    const last = await service.visit();
+    calls.length = 0;
+    check = async () => {
+      const body = { client_id: ACME_SITE, organization_id: ACME };
+      expect((await service.post('/v2/customer/forget', body, { cookie: cookieHeader(last) })).status).toBe(200);
+    };
+    const visit = await service.visit(`${cookieHeader(earlier)}; ${cookieHeader(last)}`, {}, groupPath);
+    expect(calls).toHaveLength(1);
+    expect(visit.body.entity_id).toBe(earlier.body.entity_id);
+    expect(browserPartOf(visit)).toBe(browserPartOf(earlier));
   });
 
   it('that fails otherwise gets 500, and nothing is written', async () => {
