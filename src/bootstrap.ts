@@ -76,7 +76,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     uncaught?.watch(application, [AppModule, PlatformModule, RateLimitModule, AuditModule]);
     await application.init();
     await applyRegistryFile(application, configuration);
-    await listeners.serve((application.getHttpAdapter() as ServiceHttpAdapter).receive);
+    await listeners.serve(application.getHttpAdapter().getInstance());
     const stop = async (lingerMs = 0) => {
       await stopService(application, listeners, lingerMs);
       await telemetry.stop();

@@ -12,6 +12,8 @@ import { Sessions } from '../session/sessions.js';
 import { CustomerCreation } from './customer-creation.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 
+/** How often a request reads its browser, while parallel requests change it. */
+const MAX_READS = 3;
 /** The numbers of customers that a browser leads to. A request for a further one gets a new browser. */
 const MAX_CUSTOMERS = 500;
 /** For a further customer of the organization, the browser forgets the one used longest ago. */
@@ -43,17 +45,21 @@ export class CustomerService {
     space: CustomerSpace,
     before?: () => Promise<void>,
   ): Promise<Customer & BrowserCredentials> {
-    let recognized = await this.recognize(candidates, space);
-    // a parallel request has noted the visit, or the session has ended
-    if (recognized?.browser.session && !recognized.customer) recognized = await this.recognize(candidates, space);
-    if (!recognized?.customer) await this.creation.askExtension(before);
-    if (!recognized) return this.createWithBrowser(space);
-    const { browser } = recognized;
-    const customer = recognized.customer ?? (await this.createFor(browser, space));
-    if (customer) return { ...customer, secret: browser.secret };
-    // a parallel request may have created the customer, or forgotten the browser: then another pair may be valid
-    const again = await this.recognize(candidates, space);
-    return again?.customer ? { ...again.customer, secret: again.browser.secret } : this.createWithBrowser(space);
+    let asked: Promise<void> | undefined;
+    const askOnce = () => (asked ??= this.creation.askExtension(before));
+    for (let read = 1; read <= MAX_READS; read++) {
+      const recognized = await this.recognize(candidates, space);
+      if (!recognized) break;
+      const { secret, browserId, session } = recognized.browser;
+      if (recognized.customer) return { ...recognized.customer, secret };
+      if (session) continue; // a parallel request has noted the visit, or the session has ended
+      await askOnce();
+      const created = await this.createFor(browserId, space);
+      if (created) return { ...created, secret };
+      // a parallel request has created the customer, or forgotten the browser: another pair may be valid
+    }
+    await askOnce();
+    return this.createWithBrowser(space);
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
@@ -140,7 +146,7 @@ export class CustomerService {
    *
    * @returns `undefined` if the browser is gone, leads to the customer of a parallel call, or to too many customers
    */
-  private async createFor({ browserId }: RecognizedBrowser, space: CustomerSpace): Promise<Customer | undefined> {
+  private async createFor(browserId: string, space: CustomerSpace): Promise<Customer | undefined> {
     const now = this.clock.now();
     const [entityId, sessionId] = [uuidv7(now), uuidv7(now)];
     this.creation.assertWithinLimit(); // a request beyond the limit costs no transaction

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { routedTarget } from '../../src/platform/http/service-http-adapter.js';
+import { routedTarget } from '../../src/platform/http/connection.js';
 
 it.each([
   ['/', '/'],

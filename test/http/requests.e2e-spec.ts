@@ -304,15 +304,20 @@ describe('the Host header and the version of HTTP (RFC 9112 §3.2, §2.3)', () =
     }
   });
 
-  it.each(['http://', 'http://?a=b', 'http:///.well-known/jwks.json', 'https://#a', 'http://[::1]a:/', 'a:b'])(
-    'are not enough for the target %s, which is no URL with a host',
-    async (target) => {
-      for (const url of [service.url, service.managementUrl]) {
-        const response = await exchange(url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-        expectError(response, { status: 400, error: 'invalid_request', hint: /^HTTP: / });
-      }
-    },
-  );
+  it.each([
+    'http://',
+    'http://?a=b',
+    'http:///.well-known/jwks.json',
+    'https://#a',
+    'http://[::1]a:/',
+    'a:b',
+    'http://:80/',
+  ])('are not enough for the target %s, which is no URL with a host', async (target) => {
+    for (const url of [service.url, service.managementUrl]) {
+      const response = await exchange(url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expectError(response, { status: 400, error: 'invalid_request', hint: /^HTTP: / });
+    }
+  });
 
   it.each([
     ['an empty Host, because AUTH_URL names the service', ' HTTP/1.1', ['Host:']],

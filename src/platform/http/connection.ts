@@ -120,15 +120,30 @@ export const MAX_HEADER_LINES = 100;
 /** `uri-host [ ":" port ]` of RFC 9112 §3.2; a registered name may be empty. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/;
 
-const AUTHORITY = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#]+)/i;
+/** The scheme and the authority of a URL, whose host must not be empty (RFC 9110 §4.2.1). */
+const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(?:[^/?#@]*@)?([^/?#:][^/?#]*)/i;
 
-/**
- * The forms of RFC 9112 §3.2 that have a path. The host of a URL must not be empty (RFC 9110 §4.2.1).
- */
+/** The forms of RFC 9112 §3.2 that have a path. */
 function isTarget(target: string): boolean {
   if (target.startsWith('/') || target === '*') return true;
-  const [, authority] = AUTHORITY.exec(target) ?? [];
-  return authority !== undefined && HOST.test(authority);
+  const [, , host] = ABSOLUTE.exec(target) ?? [];
+  return host !== undefined && HOST.test(host);
+}
+
+/** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them. */
+const INVALID_IN_TARGET = /[#\xa0]/;
+
+/**
+ * The path and query of a valid request target, which may have any authority (RFC 9112 §3.2.2), or `*`, which names no
+ * route. Express would find no path in some URLs, and then respond with a page of its own.
+ */
+export function routedTarget(target: string): string {
+  if (INVALID_IN_TARGET.test(target)) return '*';
+  if (target.startsWith('/')) return target;
+  const [authority, scheme = ''] = ABSOLUTE.exec(target) ?? [];
+  if (authority === undefined || !/^https?$/i.test(scheme) || !URL.canParse(target)) return '*';
+  const path = target.slice(authority.length);
+  return path.startsWith('/') ? path : `/${path}`;
 }
 
 /** Rules that node's parser does not enforce. An empty Host is valid: the service never reads it (RFC 9112 §3.3). */

@@ -19,6 +19,7 @@ import {
   Connection,
   headViolation,
   MAX_HEADER_LINES,
+  routedTarget,
 } from './connection.js';
 import type { ListenerName } from './listener.decorators.js';
 
@@ -138,6 +139,7 @@ export class Listener {
       connection.end();
       return this.reject(response, context, brokenRequestOf(violation));
     }
+    request.url = routedTarget(request.url ?? '');
     this.hooks.telemetry.requestReceived(context, request);
     if (this.closing) response.setHeader('Connection', 'close');
     requestContext.run(context, () => this.handle(request, response));

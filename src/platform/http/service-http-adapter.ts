@@ -1,4 +1,4 @@
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { MethodNotAllowedException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express/adapters/express-adapter.js'; // without multer
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
@@ -21,12 +21,6 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     application.enable('case sensitive routing');
     super(application);
   }
-
-  /** Serves a request. Express never reads a URL, because it finds no path in some that are valid. */
-  readonly receive: RequestListener = (request, response) => {
-    request.url = routedTarget(request.url ?? '');
-    this.getInstance()(request, response);
-  };
 
   /**
    * Nest compares it with the `host` of each controller (listener.decorators.ts). The header `Host` names no listener.
@@ -57,22 +51,6 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       next(new MethodNotAllowedException());
     });
   }
-}
-
-/** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them. */
-const INVALID_IN_TARGET = /[#\xa0]/;
-const AUTHORITY = /^https?:\/\/[^/?]+/i;
-
-/**
- * The path and query of a request target, or `*`, which names no route. An absolute target may have any authority
- * (RFC 9112 §3.2.2).
- */
-export function routedTarget(target: string): string {
-  if (INVALID_IN_TARGET.test(target)) return '*';
-  if (target.startsWith('/')) return target;
-  if (!AUTHORITY.test(target) || !URL.canParse(target)) return '*';
-  const path = target.replace(AUTHORITY, '');
-  return path.startsWith('/') ? path : `/${path}`;
 }
 
 const ADMIN_ROUTE = /^\/admin(\/|$)/;

@@ -106,18 +106,23 @@ describe('beforeNewCustomer of an extension', () => {
     expect((await counts())[0]).toBe((before[0] as number) + 1);
   });
 
-  it('is called for the browser that was made last, and another one is found if that one is forgotten meanwhile', async () => {
-    const earlier = await service.visit('', {}, groupPath);
+  it.each([
+    ['the customer of another pair', {}, groupPath],
+    ['a new customer of the browser of another pair', AT_RIVAL, undefined],
+  ])('finds %s if the browser that was created last is forgotten meanwhile', async (_what, body, path) => {
+    const earlier = await service.visit('', body, path);
+    service.clock.advance({ milliseconds: 1 });
     const last = await service.visit();
     calls.length = 0;
     check = async () => {
-      const body = { client_id: ACME_SITE, organization_id: ACME };
-      expect((await service.post('/v2/customer/forget', body, { cookie: cookieHeader(last) })).status).toBe(200);
+      const organization = { client_id: ACME_SITE, organization_id: ACME };
+      const cookie = cookieHeader(last);
+      expect((await service.post('/v2/customer/forget', organization, { cookie })).status).toBe(200);
     };
     const visit = await service.visit(`${cookieHeader(earlier)}; ${cookieHeader(last)}`, {}, groupPath);
     expect(calls).toHaveLength(1);
-    expect(visit.body.entity_id).toBe(earlier.body.entity_id);
     expect(browserPartOf(visit)).toBe(browserPartOf(earlier));
+    expect(await service.idOf(cookieHeader(earlier), {}, groupPath)).toBe(visit.body.entity_id);
   });
 
   it('that fails otherwise gets 500, and nothing is written', async () => {
