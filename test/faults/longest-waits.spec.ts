@@ -18,7 +18,7 @@ const LONGEST_WAITS: [RegExp, number][] = [
   [/^(POST \/customer\/|DELETE \/v2\/token)$/, 4],
   [/^POST \/sign-in$/, 5],
   [/^(?!GET)\w+ \/admin\/(?!identities)/, 10],
-  [/^GET \/oauth2\/revocations$/, 28],
+  [/^(GET|POST) \/oauth2\/(revocations|events)$/, 28],
   [/./, 3],
 ];
 /** The OpenAPI document does not describe it. */

@@ -53,7 +53,9 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
       manage(service, 'POST', '/oauth2/introspect', bearer(adminToken), { token: access_token }),
     'POST /oauth2/revoke': () => manage(service, 'POST', '/oauth2/revoke', bearer(adminToken), { token: access_token }),
     'GET /oauth2/revocations': () => manage(service, 'GET', '/oauth2/revocations', bearer(adminToken)),
+    'POST /oauth2/revocations': () => manage(service, 'POST', '/oauth2/revocations', bearer(adminToken), {}),
     'GET /oauth2/events': () => manage(service, 'GET', '/oauth2/events', bearer(adminToken)),
+    'POST /oauth2/events': () => manage(service, 'POST', '/oauth2/events', bearer(adminToken), {}),
     'GET /health/ready': () => manage(service, 'GET', '/health/ready'),
     'GET /health/live': () => manage(service, 'GET', '/health/live'),
     'GET /metrics': () => manage(service, 'GET', '/metrics'),
@@ -103,6 +105,7 @@ function requestsOfOperators({ service, adminToken }: Target): Record<string, Se
       'DELETE',
       `${customer}/refresh-tokens/${ACME}`,
     ),
+    'DELETE /admin/organizations/{id}/offboarding': admin('DELETE', `organizations/${ACME}/offboarding`),
     'POST /admin/clients/{client_id}/secret': admin('POST', `clients/${ACME_BACKEND}/secret`, {}),
   };
   for (const [list, entry] of Object.entries(newEntries)) {
