@@ -21,7 +21,7 @@ function mutatedPath(path: string, random: Random): [path: string, note: string]
   const mutations: Record<string, () => string> = {
     'a segment replaced': () => changed(random.pick(SEGMENTS)),
     'a hostile segment': () => changed(encodeURIComponent(wellFormed(hostileText(random)))),
-    'a segment not encoded': () => changed(hostileText(random).replaceAll(/[\s?#]/g, '')),
+    'a segment not encoded': () => changed(hostileText(random).replaceAll(/[\s?#]/g, '+')),
     'a segment added': () => segments.toSpliced(at, 0, random.pick(SEGMENTS)).join('/'),
     'a segment dropped': () => segments.toSpliced(at, 1).join('/') || '/',
     'a suffix': () => path + random.pick(['/', '//', '.json', ';a', '%20', '%00', '/.', '/..', '%2f']),
