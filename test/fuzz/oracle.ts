@@ -105,6 +105,9 @@ function pathOf(target: string): string {
 
 const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];
 
+/** The lines of a hint that must name a key of the request. */
+const NAMING_HINT = /^.*: (unknown (field|parameter)$|not a grant of this service)/gm;
+
 /** The violation of protocol §2.11 in an error response. The OpenAPI checks validate its schema. */
 function violationOfError(response: TestResponse, request?: FuzzRequest): string | undefined {
   const { text, body } = response;
@@ -114,7 +117,7 @@ function violationOfError(response: TestResponse, request?: FuzzRequest): string
   const leaked = secretsOf(request).find((secret) => text.includes(secret));
   if (leaked !== undefined) return `an error response that contains a secret: ${leaked}`;
   if (!body) return undefined;
-  const hint = String(body.error_hint).replaceAll(/^.*: unknown (field|parameter)$/gm, ''); // The hint must name it.
+  const hint = String(body.error_hint).replaceAll(NAMING_HINT, '');
   if (`${hint}${body.error_description}`.includes(FUZZ_MARKER)) return 'a value of the request in the error';
   return undefined;
 }
