@@ -12,7 +12,7 @@ import { Sessions } from '../session/sessions.js';
 import { CustomerCreation } from './customer-creation.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 
-/** How often a request reads its browser, while parallel requests change it. */
+/** Maximum reads of the browser in one request, if parallel requests change it. */
 const MAX_READS = 3;
 /** The numbers of customers that a browser leads to. A request for a further one gets a new browser. */
 const MAX_CUSTOMERS = 500;
@@ -56,7 +56,8 @@ export class CustomerService {
       await askOnce();
       const created = await this.createFor(browserId, space);
       if (created) return { ...created, secret };
-      // a parallel request has created the customer, or forgotten the browser: another pair may be valid
+      // a parallel request has created the customer, or forgotten the browser: another pair may be valid;
+      // or the browser leads to too many customers
     }
     await askOnce();
     return this.createWithBrowser(space);

@@ -134,16 +134,16 @@ function isTarget(target: string): boolean {
 const INVALID_IN_TARGET = /[#\xa0]/;
 
 /**
- * The path and query of a valid request target, which may have any authority (RFC 9112 §3.2.2), or `*`, which names no
- * route. Express would find no path in some URLs, and then respond with a page of its own.
+ * The path and query of a request target, which may have any authority (RFC 9112 §3.2.2). `*` if the target names no
+ * route. Express finds no path in some URLs, and would then respond with a page of its own.
  */
 export function routedTarget(target: string): string {
   if (INVALID_IN_TARGET.test(target)) return '*';
   if (target.startsWith('/')) return target;
-  const [authority, scheme = ''] = ABSOLUTE.exec(target) ?? [];
-  if (authority === undefined || !/^https?$/i.test(scheme) || !URL.canParse(target)) return '*';
-  const path = target.slice(authority.length);
-  return path.startsWith('/') ? path : `/${path}`;
+  const [schemeAndAuthority, scheme = ''] = ABSOLUTE.exec(target) ?? [];
+  if (schemeAndAuthority === undefined || !/^https?$/i.test(scheme) || !URL.canParse(target)) return '*';
+  const pathAndQuery = target.slice(schemeAndAuthority.length);
+  return pathAndQuery.startsWith('/') ? pathAndQuery : `/${pathAndQuery}`;
 }
 
 /** Rules that node's parser does not enforce. An empty Host is valid: the service never reads it (RFC 9112 §3.3). */
